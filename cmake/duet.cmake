@@ -1,0 +1,101 @@
+# duet.cmake: options of every target, and the helpers that make one library, program or test a line.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # The precompiled header is hashed by its sources, not by its time stamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 EXACT REQUIRED COMPONENTS json program_options unit_test_framework)
+find_package(OpenSSL 3 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+
+add_library(duet_options INTERFACE)
+target_compile_options(duet_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False with g++ 12: awaitable frames, std::string in Beast, Asio's fences.
+  target_compile_options(duet_options INTERFACE -Wno-mismatched-new-delete -Wno-restrict)
+  if(CCACHE_PROGRAM AND DUET_PCH)
+    target_compile_options(duet_options INTERFACE -fpch-preprocess)
+  endif()
+endif()
+target_compile_definitions(duet_options INTERFACE BOOST_ALL_NO_LIB BOOST_TEST_DYN_LINK)
+if(DUET_SANITIZE)
+  target_compile_options(duet_options INTERFACE -fsanitize=${DUET_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(duet_options INTERFACE -fsanitize=${DUET_SANITIZE})
+  target_compile_definitions(duet_options INTERFACE DUET_SANITIZED=1
+    BOOST_ASIO_DISABLE_AWAITABLE_FRAME_RECYCLING)
+  if(DUET_SANITIZE MATCHES "thread")
+    target_compile_options(duet_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  endif()
+endif()
+
+# One precompiled header for the libraries and programs, one with Boost.Test for the tests.
+function(duet_pch target header)
+  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+  target_link_libraries(${target} PRIVATE duet_options Boost::headers)
+  if(DUET_PCH)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/${header})
+  endif()
+endfunction()
+duet_pch(duet_pch pch.hpp)
+duet_pch(duet_test_pch test_pch.hpp)
+
+function(duet_use_pch target from)
+  if(DUET_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
+# duet_library(name SRCS files DEPS folders-of-ours LIBS third-party)
+function(duet_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  list(TRANSFORM ARG_DEPS PREPEND duet_)
+  add_library(duet_${name} STATIC ${ARG_SRCS})
+  target_include_directories(duet_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(duet_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} Boost::headers PRIVATE duet_options)
+  duet_use_pch(duet_${name} duet_pch)
+endfunction()
+
+# duet_program(name SRCS files DEPS folders-of-ours LIBS third-party): a binary in bin/
+function(duet_program name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  list(TRANSFORM ARG_DEPS PREPEND duet_)
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_LIBS} Boost::headers duet_options)
+  duet_use_pch(${name} duet_pch)
+endfunction()
+
+# duet_test(name SRCS files DEPS folders-of-ours LIBS third-party): one test program and its ctest entry
+function(duet_test name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  list(TRANSFORM ARG_DEPS PREPEND duet_)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE
+    DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}" DUET_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_LIBS} Boost::unit_test_framework Boost::headers duet_options)
+  duet_use_pch(${name} duet_test_pch)
+  # It defines BOOST_TEST_MODULE before Boost.Test, which the precompiled header has already read.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  # A JUnit file a program lets tools/test.sh count test cases, not programs.
+  add_test(NAME ${name} COMMAND ${name} --color_output=no
+           --logger=HRF,error,stdout --logger=JUNIT,all,${PROJECT_BINARY_DIR}/junit/${name}.xml)
+endfunction()

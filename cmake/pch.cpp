@@ -1,0 +1,1 @@
+// pch.cpp: exists so that the precompiled headers have a target of their own.
