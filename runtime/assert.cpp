@@ -17,8 +17,9 @@ void assertion_failed(const char* condition, const char* file, int line,
       std::snprintf(text, sizeof text, "%s:%d: assertion failed: %s%s%.*s\n", file, line, condition,
                     values.empty() ? "" : " with ", static_cast<int>(values.size()), values.data());
   if (size > 0) {
-    const auto length = static_cast<std::size_t>(size) < sizeof text ? static_cast<std::size_t>(size)
-                                                                     : sizeof text - 1;
+    const auto length = static_cast<std::size_t>(size) < sizeof text
+                            ? static_cast<std::size_t>(size)
+                            : sizeof text - 1;
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, length);
   }
   void* frames[64];
@@ -57,5 +58,5 @@ void AssertValues::add(std::string_view value) noexcept {
   size_ += count;
 }
 
-}  // namespace detail
-}  // namespace duet::runtime
+}   // namespace detail
+}   // namespace duet::runtime

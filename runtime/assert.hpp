@@ -1,4 +1,5 @@
-// assert.hpp: the three assert levels. They guard invariants of ours, never input, time, the network or a vendor library.
+// assert.hpp: the three assert levels. They guard invariants of ours, never input, time, the
+// network or a vendor library.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,8 @@
 
 namespace duet::runtime {
 
-/// Prints the failed condition, the values given and a backtrace to stderr, then aborts. Any thread; does not return.
+/// Prints the failed condition, the values given and a backtrace to stderr, then aborts. Any
+/// thread; does not return.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
                                    std::string_view values) noexcept;
 
@@ -30,9 +32,13 @@ template <typename T>
 void add_assert_value(AssertValues& values, const T& value) noexcept {
   if constexpr (requires { std::string_view{value}; }) {
     values.add(std::string_view{value});
-  } else if constexpr (requires { static_cast<double>(value) / 2.5; } && !requires { value % 2; }) {
+  } else if constexpr (
+      requires { static_cast<double>(value) / 2.5; } && !requires { value % 2; }) {
     values.add(static_cast<double>(value));
-  } else if constexpr (requires { value < T{}; static_cast<unsigned long long>(value); }) {
+  } else if constexpr (requires {
+                         value < T{};
+                         static_cast<unsigned long long>(value);
+                       }) {
     if (value < T{}) {
       values.add(static_cast<long long>(value));
     } else {
@@ -49,13 +55,13 @@ template <typename... T>
   assertion_failed(condition, file, line, values.view());
 }
 
-}  // namespace detail
-}  // namespace duet::runtime
+}   // namespace detail
+}   // namespace duet::runtime
 
 /// Always on. Further arguments are values to print: DUET_ASSERT(used <= size, used, size).
-#define DUET_ASSERT(condition, ...)                                                            \
-  ((condition) ? static_cast<void>(0)                                                          \
-               : ::duet::runtime::detail::fail_assert(#condition, __FILE__,                    \
+#define DUET_ASSERT(condition, ...)                                         \
+  ((condition) ? static_cast<void>(0)                                       \
+               : ::duet::runtime::detail::fail_assert(#condition, __FILE__, \
                                                       __LINE__ __VA_OPT__(, ) __VA_ARGS__))
 
 /// For checks that cost more than the code they guard: on in Debug and under sanitizers.

@@ -1,0 +1,89 @@
+// real_scheduler_test.cpp: runnables on an Asio executor, beside the host's own handlers.
+#include "runtime/real_scheduler.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct FunctionRunnable final : duet::runtime::Runnable {
+  explicit FunctionRunnable(std::function<void()> function) : on_run(std::move(function)) {}
+  void run() noexcept override { on_run(); }
+  std::function<void()> on_run;
+};
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(real_scheduler)
+
+BOOST_AUTO_TEST_CASE(runnables_run_in_order_and_run_returns_when_nothing_is_ready) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {});
+  std::vector<int> order;
+  FunctionRunnable first([&] { order.push_back(1); });
+  FunctionRunnable second([&] { order.push_back(2); });
+  scheduler.post(first);
+  scheduler.post(second);
+  BOOST_TEST(order.empty());
+  io.run();
+  BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_runnable_that_re_posts_itself_does_not_starve_the_host) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 1, .slice_max = 8});
+  bool host_ran = false;
+  std::uint64_t runs = 0;
+  FunctionRunnable busy([] {});
+  busy.on_run = [&] {
+    ++runs;
+    if (!host_ran) scheduler.post(busy);
+  };
+  scheduler.post(busy);
+  boost::asio::post(io, [&] { host_ran = true; });
+  io.run();
+  BOOST_TEST(host_ran);
+  BOOST_TEST(runs <= 16U);
+}
+
+BOOST_AUTO_TEST_CASE(outstanding_work_holds_the_hosts_run) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {});
+  bool delivered = false;
+  FunctionRunnable deliver([&] {
+    delivered = true;
+    scheduler.work_finished();
+  });
+  scheduler.work_started();
+  std::thread other([&] { scheduler.post(deliver); });
+  io.run();
+  other.join();
+  BOOST_TEST(delivered);
+}
+
+BOOST_AUTO_TEST_CASE(two_pumps_on_two_threads_run_every_post_once) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2, .slice_max = 4});
+  constexpr int count = 1000;
+  std::atomic<int> runs = 0;
+  std::vector<std::unique_ptr<FunctionRunnable>> runnables;
+  for (int i = 0; i < count; ++i) {
+    runnables.push_back(std::make_unique<FunctionRunnable>([&runs] { ++runs; }));
+  }
+  scheduler.work_started();
+  std::thread second([&io] { io.run(); });
+  for (auto& runnable : runnables) scheduler.post(*runnable);
+  scheduler.work_finished();
+  io.run();
+  second.join();
+  BOOST_TEST(runs == count);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
