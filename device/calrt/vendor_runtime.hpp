@@ -22,6 +22,7 @@ using JobTicket = std::uint64_t;     ///< the runtime's own number of a job; 0 i
 struct VendorJob {
   GraphHandle graph = 0;
   Engine engine = Engine::automatic;
+  SessionId session = 0;       ///< for the trace.
   JobId job = 0;               ///< for the trace.
   Generation generation = 0;   ///< part of the key of the key/value slot.
   SequenceId sequence = 0;
@@ -76,7 +77,8 @@ class VendorRuntime {
 
   virtual result<MemoryUsage> memory_usage(std::uint32_t chip) = 0;
   virtual result<Health> health(std::uint32_t chip) = 0;
-  virtual result<std::vector<TraceEvent>> take_trace() = 0;
+  /// Of one chip; what was recorded since the last call.
+  virtual result<Trace> take_trace(std::uint32_t chip) = 0;
 };
 
 }   // namespace duet::device

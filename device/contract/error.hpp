@@ -31,7 +31,7 @@ enum class errc {
                    ///< DMA.
   ccu_exception,   ///< A CalCore stopped with an exception; the chip needs a reset.
   bad_output,      ///< The output is not finite or out of range.
-  cancelled,       ///< Cancelled before it started.
+  cancelled,       ///< Cancelled before it started, or stopped.
   stale_generation,   ///< The session was reset or reloaded since; the result belongs to nobody.
   drain_timeout,      ///< Jobs were still running at the drain's deadline.
   reset_failed,       ///< The reset did not succeed; a wider one is needed.

@@ -1,13 +1,14 @@
-// types.hpp: the values that cross the session contract. No pointers into a runtime; all of them
-// can be logged.
+// types.hpp: the values that cross the session contract. All of them can be logged.
 #pragma once
 
 #include "device/contract/error.hpp"
 #include "device/package/manifest.hpp"
+#include "runtime/time.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,34 +16,59 @@
 
 namespace duet::device {
 
-/// Host monotonic time; every deadline is absolute on it. Which clock it is, the runtime's Clock
-/// decides.
-using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+/// Host monotonic time; every deadline is absolute on it. Which clock it is, the runtime decides.
+using runtime::TimePoint;
+
+/// "No deadline": for jobs and calls whose end somebody else watches.
+inline constexpr TimePoint no_deadline = TimePoint::max();
 
 /// Chip time: nanoseconds since the device was opened, one clock for both chips.
 using ChipNanoseconds = std::uint64_t;
 
-using SessionId = std::uint32_t;   ///< 1.. within one open device; never reused.
-using Generation =
-    std::uint64_t;   ///< of a session: raised by load, unload and every reset that touches it.
-using JobId = std::uint64_t;        ///< chosen by the caller, unique within one open device.
-using SequenceId = std::uint64_t;   ///< within the model's own range in the manifest.
+/// 1.., never reused in the life of a Device, over close and re-open too.
+using SessionId = std::uint32_t;
 
-/// What the runtime promises. A flag that conformance has not shown is only a promise.
+/// Of a session: raised by load, unload and every reset that touches it. The values come from one
+/// counter of the Device, so that no two sessions, and no session and its successor, ever share
+/// one: a generation names its session. Greater is later; 0 is none.
+using Generation = std::uint64_t;
+
+/// The caller's, unique within its session; a repeat of a job in flight is refused.
+using JobId = std::uint64_t;
+
+/// Within the model's own range in the manifest.
+using SequenceId = std::uint64_t;
+
+/// Of a loaded package; 0 is none.
+using PackageId = std::uint32_t;
+
+/// What the runtime is and promises. A flag that conformance has not shown is only a promise.
 struct Topology {
-  std::string runtime;   ///< name and version, for reports.
+  std::string runtime;    ///< name and version, for reports.
+  std::string driver;     ///< empty if unknown.
+  std::string firmware;   ///< empty if unknown.
   std::uint32_t chips = 0;
   std::uint32_t cores_per_chip = 0;
   std::uint32_t engines_per_chip = 0;
   std::uint64_t dram_bytes_per_chip = 0;
-  bool combined = true;   ///< one current package for the whole board; configure is global.
+  bool combined = true;              ///< one current package for the board; configure is global.
+  bool independent_load = false;     ///< a model can be loaded while the other chip runs.
   bool independent_queues = false;   ///< a chip's queue is never held up by the other's.
-  bool session_reset = false;        ///< resetting a session leaves the other chip alone.
+  bool ccu_reset = false;       ///< each reset scope that the runtime offers; configuration and
+  bool session_reset = false;   ///< device are always there.
   bool chip_reset = false;
   bool cancel_stops_execution = false;   ///< false: a cancel stops delivery only.
   bool wait_deadline = false;            ///< the vendor's wait takes a deadline.
   bool per_chip_memory = false;          ///< memory figures are a chip's own, not the board's.
-  std::uint32_t inflight_per_chip_max = 1;
+  std::uint32_t sessions_per_chip_max = 1;
+  std::uint32_t inflight_per_chip_max = 1;   ///< the sum over a chip's sessions.
+};
+
+/// A validated package, as it is given to a device.
+struct PackageRef {
+  std::filesystem::path directory;
+  std::shared_ptr<const Manifest> manifest;   ///< the validated one; nobody parses it again.
+  std::string hash;   ///< SHA-256 of the bytes of checksums.sha256, 64 lower-case hex digits.
 };
 
 /// A graph as the runtime reports it after load, to be compared with the manifest.
@@ -52,6 +78,11 @@ struct LoadedGraph {
   ChipMode mode = ChipMode::schip;
 };
 
+struct LoadedPackage {
+  PackageId package = 0;
+  std::vector<LoadedGraph> graphs;
+};
+
 struct ChipSessionOptions {
   std::uint32_t chip = 0;
   std::uint64_t dram_quota_bytes = 0;   ///< 0: what the manifest reserves for the chip.
@@ -59,10 +90,27 @@ struct ChipSessionOptions {
   std::uint32_t inflight_max = 1;       ///< 2 needs verified separate buffers and ping/pong.
 };
 
-/// The staging of one job, in host memory that the device can reach. The creator keeps it until the
-/// job's completion.
+enum class SessionPhase : std::uint8_t {
+  empty,      ///< no model.
+  loaded,     ///< takes jobs.
+  draining,   ///< takes no new jobs; ends with resume, load or unload.
+  lost,       ///< a reset failed: only a wider reset is accepted.
+  ended,      ///< its configuration or device is gone; the id is never used again.
+};
+
+struct SessionState {
+  SessionId session = 0;
+  std::uint32_t chip = 0;
+  Generation generation = 0;
+  SessionPhase phase = SessionPhase::empty;
+};
+
+/// The staging of one job, in host memory that the device can reach. It stays mapped until
+/// release_io or the end of close, through every reset.
 struct IoBuffers {
-  std::uint64_t id = 0;              ///< 0: none.
+  std::uint64_t id = 0;   ///< 0: none.
+  SessionId session = 0;
+  GraphKind graph = GraphKind::decode;
   std::span<std::uint32_t> tokens;   ///< input: token ids, tokens_max of the graph.
   std::span<float> logits;           ///< output: one F32 a token of the vocabulary.
 };
@@ -75,12 +123,13 @@ struct JobRequest {
   Engine engine = Engine::automatic;
   SequenceId sequence = 0;
   std::uint32_t past = 0;   ///< committed positions of the sequence; must equal the device's count.
-  std::uint32_t tokens = 0;   ///< 1..tokens_max, taken from `buffers.tokens`; reserved before.
-  IoBuffers buffers;          ///< not shared with any job in flight.
-  TimePoint deadline{};
+  std::uint32_t tokens = 0;   ///< 1..tokens_max, the first of the buffers' tokens; reserved before.
+  std::uint64_t buffers = 0;   ///< IoBuffers::id; of this session and graph, in no other job.
+  /// Of the wait, not of the request. Reaching it completes the job with wait_timeout, not settled.
+  TimePoint deadline = no_deadline;
 };
 
-/// Where a job's time went, chip time. begin <= end; all 0 where the runtime cannot tell.
+/// Where a job's time went. begin <= end.
 struct JobTimes {
   ChipNanoseconds submitted = 0;
   ChipNanoseconds h2d_begin = 0, h2d_end = 0;
@@ -95,22 +144,32 @@ struct JobResult {
   GraphKind graph = GraphKind::decode;
   Engine engine = Engine::automatic;   ///< the one that ran it.
   SequenceId sequence = 0;
-  boost::system::error_code
-      status;                    ///< of device_category; success: logits are in the output buffer.
-  std::uint32_t kv_before = 0;   ///< committed positions before and after a commit of this job.
-  std::uint32_t kv_after = 0;
-  JobTimes times;
+  boost::system::error_code status;   ///< of device_category; success: logits are in the buffer.
+  bool ran = true;       ///< false: it never started; key/value memory and buffers are untouched.
+  bool settled = true;   ///< false: DMA or compute may still touch its buffers and key/value slot.
+                         ///< on_settled follows, unless the call never returns.
+  std::uint32_t kv_before = 0;     ///< committed positions before this job,
+  std::uint32_t kv_after = 0;      ///< and after a commit of all its tokens.
+  std::optional<JobTimes> times;   ///< null where the runtime cannot tell.
 };
 
 enum class CancelEffect : std::uint8_t {
   removed_from_queue,   ///< it never runs; its completion says `cancelled`.
-  delivery_only,        ///< it runs to its end; the buffers stay in use until its completion.
+  stopping,        ///< where Topology::cancel_stops_execution; its completion says `cancelled`.
+  delivery_only,   ///< it runs to its end; the buffers stay in use until its completion.
   already_done,
 };
 
-enum class JobState : std::uint8_t { unknown, queued, running, done };
+/// A job that has completed and settled is unknown again.
+enum class JobState : std::uint8_t { unknown, queued, running, unsettled };
 
 enum class ResetScope : std::uint8_t { ccu, session, chip, configuration, device };
+
+struct ResetTarget {
+  ResetScope scope = ResetScope::device;
+  std::uint32_t chip = 0;   ///< ccu and chip.
+  SessionId session = 0;    ///< session.
+};
 
 /// Null is "the runtime cannot tell", never 0 and never the board's figure.
 struct MemoryUsage {
@@ -140,11 +199,20 @@ enum class TraceKind : std::uint8_t { queue, h2d, compute, d2h };
 struct TraceEvent {
   TraceKind kind = TraceKind::compute;
   std::uint32_t chip = 0;
+  SessionId session = 0;
+  Generation generation = 0;
   GraphKind graph = GraphKind::decode;
   Engine engine = Engine::automatic;
   JobId job = 0;
   ChipNanoseconds begin = 0;
   ChipNanoseconds end = 0;
+};
+
+/// What was recorded since the last call. The record is bounded; the oldest events are dropped
+/// first.
+struct Trace {
+  std::vector<TraceEvent> events;
+  std::uint64_t dropped = 0;
 };
 
 }   // namespace duet::device
