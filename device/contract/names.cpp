@@ -17,10 +17,16 @@ const char* to_string(CallKind kind) noexcept {
       return "create_session";
     case CallKind::load_model:
       return "load_model";
+    case CallKind::allocate_io:
+      return "allocate_io";
+    case CallKind::release_io:
+      return "release_io";
     case CallKind::drain:
       return "drain";
     case CallKind::unload:
       return "unload";
+    case CallKind::destroy_session:
+      return "destroy_session";
     case CallKind::reset:
       return "reset";
     case CallKind::reset_configuration:
