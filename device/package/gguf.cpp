@@ -144,12 +144,12 @@ class GgufParser {
       std::string_view key;
       if (!read_string("a metadata key", gguf_limits::key_bytes_max, key)) return false;
       if (key.empty() || !is_printable(key)) {
-        return fail("offset ", at, ": metadata key ", quoted(key), " is not a printable name");
+        return fail("offset ", at, ": metadata key ", in_quotes(key), " is not a printable name");
       }
       MetaValue value;
       if (!read_value(key, value)) return false;
       if (!gguf_.metadata_.emplace(key, value).second) {
-        return fail("offset ", at, ": metadata key ", quoted(key), " is there twice");
+        return fail("offset ", at, ": metadata key ", in_quotes(key), " is there twice");
       }
     }
     return true;
@@ -158,31 +158,31 @@ class GgufParser {
   bool read_value(std::string_view key, MetaValue& value) {
     std::uint32_t type = 0;
     value.count = 1;
-    if (!reader_.take(type)) return fail_short(concat("the value of ", quoted(key)));
+    if (!reader_.take(type)) return fail_short(concat("the value of ", in_quotes(key)));
     if (type == static_cast<std::uint32_t>(MetaType::array)) {
       value.is_array = true;
       if (!reader_.take(type) || !reader_.take(value.count)) {
-        return fail_short(concat("the array ", quoted(key)));
+        return fail_short(concat("the array ", in_quotes(key)));
       }
       if (value.count > gguf_limits::elements_max) {
-        return fail("key ", quoted(key), ": an array of ", value.count, " elements is larger than ",
-                    gguf_limits::elements_max);
+        return fail("key ", in_quotes(key), ": an array of ", value.count,
+                    " elements is larger than ", gguf_limits::elements_max);
       }
     }
     value.type = static_cast<MetaType>(type);
     if (value.type == MetaType::string) return read_strings(key, value);
     const std::uint64_t size = scalar_bytes(type);
     if (size == 0) {
-      return fail("key ", quoted(key), ": value type ", type,
+      return fail("key ", in_quotes(key), ": value type ", type,
                   value.is_array ? " cannot be an array's element" : " is not known");
     }
     if (!reader_.take(value.count * size, value.bytes)) {
-      return fail_short(concat("the value of ", quoted(key)));
+      return fail_short(concat("the value of ", in_quotes(key)));
     }
     const auto above_one = [](std::byte byte) { return byte > std::byte{1}; };
     if (value.type == MetaType::boolean &&
         std::any_of(value.bytes.begin(), value.bytes.end(), above_one)) {
-      return fail("key ", quoted(key), ": a bool is neither 0 nor 1");
+      return fail("key ", in_quotes(key), ": a bool is neither 0 nor 1");
     }
     return true;
   }
@@ -201,7 +201,7 @@ class GgufParser {
   std::string_view concat_key(std::string_view key) {
     if (key.data() != named_key_.data()) {
       named_key_ = key;
-      named_what_ = concat("a string of ", quoted(key));
+      named_what_ = concat("a string of ", in_quotes(key));
     }
     return named_what_;
   }
@@ -214,7 +214,7 @@ class GgufParser {
       const std::string_view name = tensor.name;
       gguf_.tensors_.push_back(std::move(tensor));
       if (!gguf_.tensor_index_.emplace(name, i).second) {
-        return fail("tensor ", quoted(name), " is there twice");
+        return fail("tensor ", in_quotes(name), " is there twice");
       }
     }
     return true;
@@ -224,22 +224,23 @@ class GgufParser {
     const std::uint64_t at = reader_.position();
     if (!read_string("a tensor's name", gguf_limits::name_bytes_max, tensor.name)) return false;
     if (tensor.name.empty() || !is_printable(tensor.name)) {
-      return fail("offset ", at, ": tensor name ", quoted(tensor.name), " is not a printable name");
+      return fail("offset ", at, ": tensor name ", in_quotes(tensor.name),
+                  " is not a printable name");
     }
-    const std::string what = concat("the description of tensor ", quoted(tensor.name));
+    const std::string what = concat("the description of tensor ", in_quotes(tensor.name));
     std::uint32_t dimensions = 0;
     if (!reader_.take(dimensions)) return fail_short(what);
     if (dimensions == 0 || dimensions > gguf_limits::dimensions_max) {
-      return fail("tensor ", quoted(tensor.name), " has ", dimensions, " dimensions; 1 to ",
+      return fail("tensor ", in_quotes(tensor.name), " has ", dimensions, " dimensions; 1 to ",
                   gguf_limits::dimensions_max, " are possible");
     }
     tensor.elements = 1;
     for (std::uint32_t d = 0; d < dimensions; ++d) {
       std::uint64_t length = 0;
       if (!reader_.take(length)) return fail_short(what);
-      if (length == 0) return fail("tensor ", quoted(tensor.name), " has a dimension of 0");
+      if (length == 0) return fail("tensor ", in_quotes(tensor.name), " has a dimension of 0");
       const auto product = checked_multiply(tensor.elements, length);
-      if (!product) return fail("tensor ", quoted(tensor.name), ": its size overflows 64 bits");
+      if (!product) return fail("tensor ", in_quotes(tensor.name), ": its size overflows 64 bits");
       tensor.elements = *product;
       tensor.dimensions.push_back(length);
     }
@@ -251,16 +252,16 @@ class GgufParser {
   bool size_tensor(std::uint32_t type, GgufTensor& tensor) {
     tensor.type = find_ggml_type(type);
     if (tensor.type == nullptr) {
-      return fail("tensor ", quoted(tensor.name), ": tensor type ", type, " is not known");
+      return fail("tensor ", in_quotes(tensor.name), ": tensor type ", type, " is not known");
     }
     if (tensor.dimensions[0] % tensor.type->block_elements != 0) {
-      return fail("tensor ", quoted(tensor.name), ": rows of ", tensor.dimensions[0],
+      return fail("tensor ", in_quotes(tensor.name), ": rows of ", tensor.dimensions[0],
                   " elements are no whole number of ", tensor.type->name, " blocks of ",
                   tensor.type->block_elements);
     }
     const auto bytes =
         checked_multiply(tensor.elements / tensor.type->block_elements, tensor.type->block_bytes);
-    if (!bytes) return fail("tensor ", quoted(tensor.name), ": its size overflows 64 bits");
+    if (!bytes) return fail("tensor ", in_quotes(tensor.name), ": its size overflows 64 bits");
     tensor.bytes = *bytes;
     return true;
   }
@@ -285,14 +286,14 @@ class GgufParser {
     const std::uint64_t base = (reader_.position() + alignment - 1) / alignment * alignment;
     for (GgufTensor& tensor : gguf_.tensors_) {
       if (tensor.offset % alignment != 0) {
-        return fail("tensor ", quoted(tensor.name), ": offset ", tensor.offset,
+        return fail("tensor ", in_quotes(tensor.name), ": offset ", tensor.offset,
                     " is not a multiple of the alignment ", alignment);
       }
       const auto start = checked_add(base, tensor.offset);
       const auto end = start ? checked_add(*start, tensor.bytes) : std::nullopt;
-      if (!end) return fail("tensor ", quoted(tensor.name), ": its place overflows 64 bits");
+      if (!end) return fail("tensor ", in_quotes(tensor.name), ": its place overflows 64 bits");
       if (*end > size_) {
-        return fail("tensor ", quoted(tensor.name), " ends at byte ", *end,
+        return fail("tensor ", in_quotes(tensor.name), " ends at byte ", *end,
                     " but the file has only ", size_, "; it is cut short: fetch it again");
       }
       tensor.offset = *start;
@@ -308,7 +309,7 @@ class GgufParser {
               [](const GgufTensor* a, const GgufTensor* b) { return a->offset < b->offset; });
     for (std::size_t i = 1; i < order.size(); ++i) {
       if (order[i - 1]->offset + order[i - 1]->bytes > order[i]->offset) {
-        return fail("tensors ", quoted(order[i - 1]->name), " and ", quoted(order[i]->name),
+        return fail("tensors ", in_quotes(order[i - 1]->name), " and ", in_quotes(order[i]->name),
                     " overlap in the file");
       }
     }

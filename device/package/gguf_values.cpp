@@ -55,11 +55,11 @@ Result<const MetaValue*> scalar(const Gguf& gguf, std::string_view key, bool opt
   const MetaValue* value = gguf.find(key);
   if (value == nullptr) {
     if (optional) return value;
-    return failure(gguf.name(), ": metadata key ", quoted(key), " is missing");
+    return failure(gguf.name(), ": metadata key ", in_quotes(key), " is missing");
   }
   if (value->is_array || !fits(value->type)) {
-    return failure(gguf.name(), ": metadata key ", quoted(key), " should be ", wanted, " but is ",
-                   value->is_array ? "an array of " : "", type_name(value->type));
+    return failure(gguf.name(), ": metadata key ", in_quotes(key), " should be ", wanted,
+                   " but is ", value->is_array ? "an array of " : "", type_name(value->type));
   }
   return value;
 }
@@ -67,10 +67,12 @@ Result<const MetaValue*> scalar(const Gguf& gguf, std::string_view key, bool opt
 Result<const MetaValue*> array(const Gguf& gguf, std::string_view key, const char* wanted,
                                bool (*fits)(MetaType)) {
   const MetaValue* value = gguf.find(key);
-  if (value == nullptr) return failure(gguf.name(), ": metadata key ", quoted(key), " is missing");
+  if (value == nullptr)
+    return failure(gguf.name(), ": metadata key ", in_quotes(key), " is missing");
   if (!value->is_array || !fits(value->type)) {
-    return failure(gguf.name(), ": metadata key ", quoted(key), " should be an array of ", wanted,
-                   " but is ", value->is_array ? "an array of " : "", type_name(value->type));
+    return failure(gguf.name(), ": metadata key ", in_quotes(key), " should be an array of ",
+                   wanted, " but is ", value->is_array ? "an array of " : "",
+                   type_name(value->type));
   }
   return value;
 }
@@ -111,7 +113,7 @@ Result<std::uint64_t> Gguf::get_unsigned(std::string_view key,
   if (*value == nullptr) return *fallback;
   const auto number = integer_at(**value, 0);
   if (!number || *number < 0) {
-    return failure(name_, ": metadata key ", quoted(key), " is negative or too large");
+    return failure(name_, ": metadata key ", in_quotes(key), " is negative or too large");
   }
   return static_cast<std::uint64_t>(*number);
 }
@@ -122,7 +124,7 @@ Result<double> Gguf::get_real(std::string_view key, std::optional<double> fallba
   if (*value == nullptr) return *fallback;
   const double number = real_at(**value, 0);
   if (!std::isfinite(number)) {
-    return failure(name_, ": metadata key ", quoted(key), " is not a finite number");
+    return failure(name_, ": metadata key ", in_quotes(key), " is not a finite number");
   }
   return number;
 }
@@ -165,7 +167,7 @@ Result<std::vector<float>> Gguf::get_reals(std::string_view key) const {
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     out[i] = static_cast<float>(real_at(**value, i));
     if (!std::isfinite(out[i])) {
-      return failure(name_, ": metadata key ", quoted(key), ": element ", i, " is not finite");
+      return failure(name_, ": metadata key ", in_quotes(key), ": element ", i, " is not finite");
     }
   }
   return out;
@@ -178,7 +180,7 @@ Result<std::vector<std::int64_t>> Gguf::get_integers(std::string_view key) const
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     const auto number = integer_at(**value, i);
     if (!number)
-      return failure(name_, ": metadata key ", quoted(key), ": element ", i, " is too large");
+      return failure(name_, ": metadata key ", in_quotes(key), ": element ", i, " is too large");
     out[i] = *number;
   }
   return out;

@@ -24,7 +24,7 @@ class ConfigReader {
     const auto architecture = gguf_.get_string("general.architecture");
     if (architecture.has_error()) return architecture.error();
     if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3") {
-      return failure(gguf_.name(), ": architecture ", quoted(*architecture),
+      return failure(gguf_.name(), ": architecture ", in_quotes(*architecture),
                      " is not supported; llama, qwen2 and qwen3 are");
     }
     config_.architecture = std::string(*architecture);
@@ -57,8 +57,8 @@ class ConfigReader {
       return 0;
     }
     if (*value > 0xffffffffU) {
-      keep(
-          failure(gguf_.name(), ": metadata key ", quoted(key(suffix)), " is too large: ", *value));
+      keep(failure(gguf_.name(), ": metadata key ", in_quotes(key(suffix)),
+                   " is too large: ", *value));
       return 0;
     }
     return static_cast<std::uint32_t>(*value);
@@ -106,7 +106,7 @@ class ConfigReader {
     if (type.has_error()) {
       keep(type.error());
     } else if (*type != "none") {
-      keep(failure(gguf_.name(), ": rope scaling type ", quoted(*type),
+      keep(failure(gguf_.name(), ": rope scaling type ", in_quotes(*type),
                    " is not supported; use a model file without rope scaling"));
     }
     // 0 and 1 both mean "not scaled" to llama.cpp.
@@ -164,19 +164,19 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 Result<SourceTensor> take_tensor(const Gguf& gguf, const TensorSpec& spec) {
   const GgufTensor* tensor = gguf.find_tensor(spec.name);
   if (tensor == nullptr) {
-    return failure(gguf.name(), ": tensor ", quoted(spec.name), " is missing");
+    return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " is missing");
   }
   SourceTensor out{spec.name, DType::f32, spec.shape, gguf.data(*tensor)};
   std::vector<std::uint64_t> shape{tensor->dimensions.rbegin(), tensor->dimensions.rend()};
   if (shape != spec.shape) {
-    return failure(gguf.name(), ": tensor ", quoted(spec.name), " has the shape ",
+    return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " has the shape ",
                    shape_text(shape), "; the model's metadata asks for ", shape_text(spec.shape));
   }
   const auto number = tensor->type->number;
   const bool matrix = spec.shape.size() == 2;
   const auto is = [&](DType dtype) { return number == static_cast<std::uint32_t>(dtype); };
   if (!is(DType::f32) && !is(DType::f16) && !is(DType::bf16) && !(matrix && is(DType::q8_0))) {
-    return failure(gguf.name(), ": tensor ", quoted(spec.name), " has the type ",
+    return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " has the type ",
                    tensor->type->name, "; ",
                    matrix ? "F32, F16, BF16 and Q8_0" : "F32, F16 and BF16",
                    " are supported here: convert the model file");
@@ -291,7 +291,7 @@ Result<ModelSource> read_model_source(const Gguf& gguf) {
   }
   for (const GgufTensor& tensor : gguf.tensors()) {
     if (known.count(tensor.name) == 0) {
-      return failure(gguf.name(), ": tensor ", quoted(tensor.name), " is not part of a plain ",
+      return failure(gguf.name(), ": tensor ", in_quotes(tensor.name), " is not part of a plain ",
                      source.config.architecture,
                      " model; it would be ignored, so the file is refused");
     }
@@ -318,7 +318,7 @@ Result<void> check_weights(const SourceTensor& tensor, const std::string& file) 
       break;
   }
   if (!bad) return {};
-  return failure(file, ": tensor ", quoted(tensor.name), ": ",
+  return failure(file, ": tensor ", in_quotes(tensor.name), ": ",
                  tensor.dtype == DType::q8_0 ? "the scale of block " : "element ", *bad,
                  " is not a finite number; the model file is damaged");
 }

@@ -35,7 +35,7 @@ void throw_exception_from_error(const Error& error, const boost::source_location
   throw std::runtime_error(error.message);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out = "'";
   for (const char c : text.substr(0, quoted_bytes_max)) {

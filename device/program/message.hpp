@@ -15,6 +15,8 @@ namespace duet::device {
 /// One sentence that names the file, the place and what to do. A type of its own, so that
 /// Result<std::string> is possible.
 struct Error {
+  // Declared, so that it is no aggregate: a text must not turn into an Error by itself.
+  Error() = default;
   std::string message;
 };
 
@@ -27,7 +29,7 @@ using Result = boost::system::result<T, Error>;
 
 /// `text` between single quotes, with control characters and bytes that are not ASCII as \xNN, cut
 /// after 80 bytes: a foreign name can neither break a line of a report nor fill it.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// True if `text` is well-formed UTF-8 (RFC 3629: no overlong form, no surrogate, at most
 /// U+10FFFF).
@@ -48,7 +50,9 @@ template <typename... T>
 /// An Error of the joined parts.
 template <typename... T>
 [[nodiscard]] Error failure(const T&... parts) {
-  return Error{concat(parts...)};
+  Error error;
+  error.message = concat(parts...);
+  return error;
 }
 
 }   // namespace duet::device
