@@ -28,7 +28,9 @@ static_assert(pattern_match_max >= 8 * text_bytes_max);
 
 // Templates. The deepest public templates nest about twelve expressions; the parser and the
 // renderer use a few hundred bytes of stack a level, so this stays far below a coroutine's thread.
-inline constexpr std::uint32_t template_depth_max = 100;
+inline constexpr std::uint32_t template_depth_max = 128;
+// Levels that a rendering may stand in at once: those of the nodes, through calls of macros.
+inline constexpr std::uint32_t template_call_depth_max = 512;
 inline constexpr std::size_t template_nodes_max = 1U << 17;   // two bytes of source a node
 // Work of one rendering: one unit a node evaluated and one for each 16 bytes copied. It bounds
 // time (some 100 ms) and, as every byte kept was copied once, memory.
