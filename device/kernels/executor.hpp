@@ -66,19 +66,28 @@ class Executable {
 
   [[nodiscard]] virtual std::uint32_t vocabulary() const = 0;   ///< width of the logits.
 
-  /// Scratch memory of one job at a time; `tile` tokens are computed together (1..tile_max).
+  /// Scratch memory of one job at a time; `tile` tokens are computed together.
+  /// bytes() is the sum, each term rounded up to 64, with T = tile, C = cores:
+  ///   F32 buffer of width w: 4*T*w, once if shared, C times if local; T counts as 1 where the
+  ///   buffer serves the last token only (the logits);
+  ///   activation of width w, C times: T*(w + w/8) under w8a8, 4*T*w under f32;
+  ///   scratch, C times: the largest of (T+2)*K + K/4 and 16*K over matmuls of K columns (K rounded
+  ///   up to 256), and 512*head_dim + 8*T*group over attentions.
   class Workspace {
    public:
     virtual ~Workspace() = default;
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
   };
+  /// `tile` is clamped to 1..tile_max; a decode graph computes one token at a time whatever it is.
+  /// Throws std::bad_alloc. The workspace belongs to this Executable.
   [[nodiscard]] virtual std::unique_ptr<Workspace> make_workspace(std::uint32_t tile) const = 0;
 
   /// Computes `tokens` at positions [past, past + tokens.size()) and writes the logits of the last
   /// one (vocabulary F32). `kv` holds KvLayout::bytes(); positions below `past` are read, the new
   /// ones written; nothing past them is touched. The caller guarantees token ids < vocabulary and
-  /// past + tokens.size() <= KvLayout::tokens. Results are bit-equal for every tile size and for
-  /// one or two threads, on one SIMD target.
+  /// past + tokens.size() <= KvLayout::tokens; tokens is not empty, and kv is aligned for F32.
+  /// Results are bit-equal for every tile size, for one or two threads and on every SIMD target.
+  /// Neither allocates nor throws; a broken guarantee stops the process.
   virtual void run(std::span<const std::uint32_t> tokens, std::uint32_t past,
                    std::span<std::byte> kv, std::span<float> logits, Workspace& workspace,
                    CoreRunner& runner) const = 0;
@@ -98,6 +107,9 @@ class SerialRunner final : public CoreRunner {
 /// Names of the Highway targets compiled in and supported by this CPU, best first; for tests and
 /// benchmarks.
 [[nodiscard]] std::vector<std::string> simd_targets();
+
+/// Names of all Highway targets compiled in, supported here or not.
+[[nodiscard]] std::vector<std::string> simd_targets_compiled();
 
 /// Restricts dispatch of this process to one target by name, or to the best one with "". For tests;
 /// not thread-safe. False if the target is unknown or not supported here.
