@@ -22,7 +22,8 @@ enum class JinjaNodeKind : std::uint8_t {
   // Expressions
   constant,          // value: index into constants
   name,              // text
-  list,              // items (a tuple is a list)
+  list,              // items
+  tuple,             // items
   dict,              // key, value, key, value, ...
   attribute,         // object; text
   item,              // object, key

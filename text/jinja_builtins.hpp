@@ -57,6 +57,11 @@ using JinjaOutcome = boost::system::result<JinjaValue, JinjaFailure>;
 [[nodiscard]] JinjaOutcome jinja_slice(const JinjaValue& object, const JinjaValue& start,
                                        const JinjaValue& stop, const JinjaValue& step,
                                        JinjaBudget& budget);
+/// `left operation right` for + - * / // % **.
+[[nodiscard]] JinjaOutcome jinja_arithmetic(std::string_view operation, const JinjaValue& left,
+                                            const JinjaValue& right, JinjaBudget& budget);
+/// `-value` or `+value`.
+[[nodiscard]] JinjaOutcome jinja_sign(bool minus, const JinjaValue& value);
 /// What a loop goes over: the items, a dict's keys, a text's characters.
 [[nodiscard]] boost::system::result<JinjaValue::List, JinjaFailure> jinja_iterate(
     const JinjaValue& value, JinjaBudget& budget);

@@ -35,8 +35,8 @@ JinjaOutcome starts_or_ends(const TemplatedText& text, bool starts, const JinjaA
   if (wanted == nullptr) return fail("startswith and endswith need a text");
   JinjaList alone;
   if (wanted->text() != nullptr) alone.push_back(*wanted);
-  const JinjaList& choices = wanted->list() != nullptr ? *wanted->list() : alone;
-  if (choices.empty() && wanted->list() == nullptr) {
+  const JinjaList& choices = wanted->is_tuple() ? *wanted->list() : alone;
+  if (choices.empty() && !wanted->is_tuple()) {
     return fail("startswith and endswith need a text, not " + std::string{wanted->type_name()});
   }
   for (const auto& choice : choices) {
@@ -126,6 +126,11 @@ JinjaOutcome text_method(const JinjaValue& object, std::string_view name,
     separator.positional.push_back(object);
     const auto* items = arguments.find(0, "iterable");
     if (items == nullptr) return fail("join needs a list");
+    auto listed = jinja_iterate(*items, budget);
+    if (!listed) return listed.error();
+    for (const auto& item : **listed) {
+      if (item.text() == nullptr) return fail("join needs a list of texts");
+    }
     return jinja_filter("join", *items, separator, budget);
   }
   return no_method(object, name);
@@ -156,7 +161,7 @@ JinjaOutcome dict_method(const JinjaValue& object, std::string_view name,
       JinjaList pair;
       pair.emplace_back(key);
       pair.push_back(value);
-      out.emplace_back(std::move(pair));
+      out.push_back(JinjaValue::tuple(std::move(pair)));
     } else {
       return no_method(object, name);
     }

@@ -1,5 +1,5 @@
 // jinja_renderer.cpp: runs a parsed chat template: a walk over its tree.
-// One file of 500 lines, because the evaluation of all kinds of nodes is one switch.
+// One file of nearly 500 lines, because all kinds of nodes call each other.
 #include "text/jinja_renderer.hpp"
 
 #include "runtime/assert.hpp"
@@ -8,7 +8,6 @@
 #include "text/limits.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <span>
 
@@ -30,6 +29,7 @@ class Renderer {
 
   Result<TemplatedText> run() {
     execute(ast_.root);
+    if (budget_.used_up()) fail_budget(ast_.nodes[ast_.root]);
     if (error_) return std::move(*error_);
     return std::move(out_);
   }
@@ -41,8 +41,14 @@ class Renderer {
     if (!error_) error_ = ast_.source.error(code, node.offset, message);
   }
 
+  void fail_budget(const JinjaNode& node) {
+    fail(node, "rendering takes more work than is allowed", errc::template_limit);
+  }
+
   /// The value of an outcome; its failure becomes the rendering's.
   JinjaValue take(const JinjaNode& node, JinjaOutcome outcome) {
+    // A function that ran out of budget stopped half way.
+    if (budget_.used_up()) fail_budget(node);
     if (outcome) return std::move(*outcome);
     fail(node, outcome.error().message, outcome.error().code);
     return {};
@@ -51,8 +57,8 @@ class Renderer {
   /// To be called on entering a node. False when the rendering must end.
   bool enter(const JinjaNode& node) {
     if (failed()) return false;
-    if (!budget_.spend(1) || budget_.used_up()) {
-      fail(node, "rendering takes more work than is allowed", errc::template_limit);
+    if (!budget_.spend(1)) {
+      fail_budget(node);
     } else if (depth_ >= limits::template_call_depth_max) {
       fail(node, "macros call each other too deeply", errc::template_limit);
     }
@@ -170,6 +176,7 @@ class Renderer {
   void write(const JinjaNode& node, const JinjaValue& value) {
     if (failed()) return;
     jinja_print(value, budget_, out_);
+    if (budget_.used_up()) fail_budget(node);
     if (out_.size() > limits::template_output_max) {
       fail(node,
            "the rendered text is longer than " + std::to_string(limits::template_output_max) +
@@ -271,6 +278,7 @@ class Renderer {
       case Kind::name:
         return lookup(node.text);
       case Kind::list:
+      case Kind::tuple:
         return evaluate_list(node, children);
       case Kind::dict:
         return evaluate_dict(node, children);
@@ -293,8 +301,10 @@ class Renderer {
       case Kind::negation:
         return JinjaValue{!jinja_true(evaluate(children[0]))};
       case Kind::minus:
-      case Kind::plus:
-        return evaluate_sign(node, evaluate(children[0]));
+      case Kind::plus: {
+        const JinjaValue value = evaluate(children[0]);
+        return failed() ? JinjaValue{} : take(node, jinja_sign(node.kind == Kind::minus, value));
+      }
       case Kind::arithmetic:
         return evaluate_arithmetic(node, children);
       case Kind::concat:
@@ -335,7 +345,8 @@ class Renderer {
       items.push_back(evaluate(child));
       if (failed() || !storable(node, items.back())) return {};
     }
-    return JinjaValue{std::move(items)};
+    return node.kind == Kind::tuple ? JinjaValue::tuple(std::move(items))
+                                    : JinjaValue{std::move(items)};
   }
 
   JinjaValue evaluate_dict(const JinjaNode& node, std::span<const JinjaNodeId> children) {
@@ -452,17 +463,6 @@ class Renderer {
     return text;
   }
 
-  JinjaValue evaluate_sign(const JinjaNode& node, const JinjaValue& value) {
-    if (failed()) return {};
-    const bool minus = node.kind == Kind::minus;
-    if (const auto whole = value.integer(); whole && *whole != INT64_MIN) {
-      return JinjaValue{minus ? -*whole : *whole};
-    }
-    if (const auto* number = value.get<double>()) return JinjaValue{minus ? -*number : *number};
-    fail(node, "a sign before " + std::string{value.type_name()});
-    return {};
-  }
-
   JinjaValue evaluate_concat(const JinjaNode& node, std::span<const JinjaNodeId> children) {
     TemplatedText out;
     for (const JinjaNodeId child : children) {
@@ -517,94 +517,7 @@ class Renderer {
     const JinjaValue left = evaluate(children[0]);
     const JinjaValue right = evaluate(children[1]);
     if (failed()) return {};
-    const std::string_view operation = node.text;
-    if (left.integer() && right.integer()) {
-      return integers(node, *left.integer(), *right.integer());
-    }
-    if (left.number() && right.number()) return floats(node, *left.number(), *right.number());
-    if (operation == "+" && left.text() != nullptr && right.text() != nullptr) {
-      const std::size_t size = left.text()->size() + right.text()->size();
-      if (!budget_.spend_bytes(size) || !check_size(node, size)) return {};
-      TemplatedText joined = *left.text();
-      joined.append(*right.text());
-      return JinjaValue{std::move(joined)};
-    }
-    if (operation == "+" && left.list() != nullptr && right.list() != nullptr) {
-      if (!budget_.spend(left.list()->size() + right.list()->size())) return {};
-      JinjaList joined = *left.list();
-      joined.insert(joined.end(), right.list()->begin(), right.list()->end());
-      return JinjaValue{std::move(joined)};
-    }
-    if (operation == "*" && left.text() != nullptr && right.integer()) {
-      return repeat(node, *left.text(), *right.integer());
-    }
-    if (operation == "*" && left.integer() && right.text() != nullptr) {
-      return repeat(node, *right.text(), *left.integer());
-    }
-    const auto* missing = left.get<JinjaValue::Undefined>();
-    if (missing == nullptr) missing = right.get<JinjaValue::Undefined>();
-    fail(node, missing != nullptr ? "'" + missing->name.substr(0, 64) + "' is undefined"
-                                  : "cannot compute " + std::string{left.type_name()} + " " +
-                                        node.text + " " + std::string{right.type_name()});
-    return {};
-  }
-
-  JinjaValue repeat(const JinjaNode& node, const TemplatedText& text, std::int64_t count) {
-    TemplatedText out;
-    for (std::int64_t i = 0; i < count && !text.empty(); ++i) {
-      if (!budget_.spend_bytes(text.size()) || !check_size(node, out.size())) return {};
-      out.append(text);
-    }
-    return JinjaValue{std::move(out)};
-  }
-
-  JinjaValue integers(const JinjaNode& node, std::int64_t a, std::int64_t b) {
-    const std::string_view operation = node.text;
-    std::int64_t result = 0;
-    bool overflow = false;
-    if (operation == "+") {
-      overflow = __builtin_add_overflow(a, b, &result);
-    } else if (operation == "-") {
-      overflow = __builtin_sub_overflow(a, b, &result);
-    } else if (operation == "*") {
-      overflow = __builtin_mul_overflow(a, b, &result);
-    } else if (operation == "**" && b >= 0) {
-      result = 1;
-      for (std::int64_t i = 0; i < b && !overflow && budget_.spend(1); ++i) {
-        overflow = __builtin_mul_overflow(result, a, &result);
-      }
-    } else if ((operation == "//" || operation == "%") && b != 0) {
-      // Python rounds the quotient down and gives the rest the divisor's sign.
-      overflow = b == -1 && a == INT64_MIN;
-      if (!overflow) {
-        const bool down = a % b != 0 && (a % b < 0) != (b < 0);
-        result = operation == "%" ? a % b + (down ? b : 0) : a / b - (down ? 1 : 0);
-      }
-    } else {
-      return floats(node, static_cast<double>(a), static_cast<double>(b));
-    }
-    if (overflow) {
-      fail(node, "this number is too large");
-      return {};
-    }
-    return JinjaValue{result};
-  }
-
-  JinjaValue floats(const JinjaNode& node, double a, double b) {
-    const std::string_view operation = node.text;
-    if (operation == "+") return JinjaValue{a + b};
-    if (operation == "-") return JinjaValue{a - b};
-    if (operation == "*") return JinjaValue{a * b};
-    if (operation == "**") return JinjaValue{std::pow(a, b)};
-    if (b == 0) {
-      fail(node, "division by zero");
-      return {};
-    }
-    if (operation == "/") return JinjaValue{a / b};
-    const double rest = std::fmod(a, b);
-    const bool down = rest != 0 && (rest < 0) != (b < 0);
-    if (operation == "%") return JinjaValue{down ? rest + b : rest};
-    return JinjaValue{std::floor((a - rest) / b) - (down ? 1 : 0)};
+    return take(node, jinja_arithmetic(node.text, left, right, budget_));
   }
 
   const JinjaAst& ast_;

@@ -106,12 +106,13 @@ void append_any(const JinjaValue& value, JinjaBudget& budget, std::string& out) 
   if (const auto* text = value.text()) {
     if (budget.spend_bytes(text->size())) append_repr(out, text->text());
   } else if (const auto* list = value.list()) {
-    out.push_back('[');
+    out.push_back(value.is_tuple() ? '(' : '[');
     for (std::size_t i = 0; i < list->size() && !budget.used_up(); ++i) {
       if (i > 0) out += ", ";
       append_any((*list)[i], budget, out);
     }
-    out.push_back(']');
+    if (value.is_tuple() && list->size() == 1) out.push_back(',');
+    out.push_back(value.is_tuple() ? ')' : ']');
   } else if (const auto* dict = value.dict()) {
     out.push_back('{');
     for (std::size_t i = 0; i < dict->entries.size() && !budget.used_up(); ++i) {
@@ -299,6 +300,12 @@ JinjaValue JinjaValue::undefined(std::string_view name) {
   return value;
 }
 
+JinjaValue JinjaValue::tuple(JinjaList items) {
+  JinjaValue value{std::move(items)};
+  value.tuple_ = true;
+  return value;
+}
+
 const TemplatedText* JinjaValue::text() const noexcept {
   const auto* text = get<Text>();
   return text == nullptr ? nullptr : text->get();
@@ -335,7 +342,7 @@ std::string_view JinjaValue::type_name() const noexcept {
       "Undefined", "NoneType", "bool",      "int",         "float",    "str",
       "list",      "dict",     "Namespace", "LoopContext", "function", "Macro"};
   static_assert(names.size() == std::variant_size_v<Data>);
-  return names[data_.index()];
+  return tuple_ ? "tuple" : names[data_.index()];
 }
 
 bool jinja_true(const JinjaValue& value) noexcept {
@@ -355,9 +362,10 @@ bool jinja_equal(const JinjaValue& a, const JinjaValue& b, JinjaBudget& budget) 
            (budget.spend_bytes(a.text()->size()) && a.text()->text() == b.text()->text());
   }
   if (a.list() != nullptr && b.list() != nullptr) {
-    return std::equal(
-        a.list()->begin(), a.list()->end(), b.list()->begin(), b.list()->end(),
-        [&budget](const auto& x, const auto& y) { return jinja_equal(x, y, budget); });
+    return a.is_tuple() == b.is_tuple() &&
+           std::equal(
+               a.list()->begin(), a.list()->end(), b.list()->begin(), b.list()->end(),
+               [&budget](const auto& x, const auto& y) { return jinja_equal(x, y, budget); });
   }
   if (a.dict() != nullptr && b.dict() != nullptr) {
     if (a.dict()->entries.size() != b.dict()->entries.size()) return false;

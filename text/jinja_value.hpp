@@ -88,6 +88,8 @@ class JinjaValue {
   explicit JinjaValue(JinjaFunction function) : data_(function) {}
   explicit JinjaValue(Macro macro) : data_(macro) {}
   static JinjaValue undefined(std::string_view name);
+  /// A list that prints as Python's tuple and is equal to tuples alone.
+  static JinjaValue tuple(JinjaList items);
 
   template <typename T>
   [[nodiscard]] const T* get() const noexcept {
@@ -103,6 +105,7 @@ class JinjaValue {
   [[nodiscard]] std::optional<std::int64_t> integer() const noexcept;
   /// Integer, bool or float.
   [[nodiscard]] std::optional<double> number() const noexcept;
+  [[nodiscard]] bool is_tuple() const noexcept { return tuple_; }
   /// Levels of lists and dicts below: 0 for a scalar.
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
   /// Whether it may be stored in a list, dict or namespace.
@@ -113,6 +116,7 @@ class JinjaValue {
  private:
   Data data_;
   std::uint32_t depth_ = 0;
+  bool tuple_ = false;
 };
 
 [[nodiscard]] bool jinja_true(const JinjaValue& value) noexcept;
