@@ -20,8 +20,9 @@ done
 
 tools/setup.sh
 echo "test: configuring and building preset $preset"
-cmake --preset "$preset" >"/tmp/duet-configure-$$.log" 2>&1 || { cat "/tmp/duet-configure-$$.log" >&2; exit 1; }
-rm -f "/tmp/duet-configure-$$.log"
+configure_log=$(mktemp)
+trap 'rm -f "$configure_log"' EXIT
+cmake --preset "$preset" >"$configure_log" 2>&1 || { cat "$configure_log" >&2; exit 1; }
 cmake --build --preset "$preset"
 
 echo "test: running"
