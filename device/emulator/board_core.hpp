@@ -54,6 +54,7 @@ struct JobView {
   std::uint32_t past = 0;
   std::uint32_t tokens = 0;
   std::uint64_t buffers = 0;
+  bool doomed = false;   ///< a reset has ended it: the driver need not work on it any more.
 };
 
 struct Counters {

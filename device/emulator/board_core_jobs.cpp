@@ -429,11 +429,18 @@ result<std::optional<VendorJobEnd>> BoardCore::take_end(JobTicket ticket) {
 
 JobView BoardCore::view(JobTicket ticket) const {
   const Job* job = find_job(ticket);
-  DUET_ASSERT(job != nullptr, ticket);
-  return {job->request.graph,  job->engine,
-          job->chip,           plan_.graphs[job->request.graph].pool,
-          job->slot,           job->request.past,
-          job->request.tokens, job->request.buffers};
+  DUET_ASSERT(job != nullptr && job->phase != Phase::ended, ticket);
+  JobView view;
+  view.graph = job->request.graph;
+  view.engine = job->engine;
+  view.chip = job->chip;
+  view.pool = plan_.graphs[job->request.graph].pool;
+  view.slot = job->slot;
+  view.past = job->request.past;
+  view.tokens = job->request.tokens;
+  view.buffers = job->request.buffers;
+  view.doomed = job->doomed;
+  return view;
 }
 
 void BoardCore::trace(TraceKind kind, const Job& job, ChipNanoseconds begin,

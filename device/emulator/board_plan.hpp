@@ -51,8 +51,8 @@ struct BoardPlan {
 /// True for memory that load fills from a file; the rest is reserved by configure.
 [[nodiscard]] bool filled_at_load(SectionKind kind) noexcept;
 
-/// Bytes of one BF16 key/value slot: 2 (K and V) · layers · kv_heads · head_dim · tokens · 2. The
-/// lower bound of. Saturates instead of overflowing.
+/// Bytes of one BF16 key/value slot: 2 (K and V) · layers · kv_heads · head_dim · tokens · 2.
+/// The lower bound of. Saturates instead of overflowing.
 [[nodiscard]] std::uint64_t kv_slot_bytes(const ModelConfig& config, std::uint32_t tokens) noexcept;
 
 /// Checks all that the board relies on, whatever a validator said before: names, chips, masks,

@@ -113,10 +113,10 @@ struct Board {
 
 #define REFUSED(expression, value)                                         \
   do {                                                                     \
-    const auto refused = (expression);                                     \
-    BOOST_REQUIRE_MESSAGE(refused.has_error(), #expression);               \
-    BOOST_TEST((refused.error().code == (value)), refused.error().detail); \
-    BOOST_TEST(!refused.error().detail.empty());                           \
+    const auto answer_ = (expression);                                     \
+    BOOST_REQUIRE_MESSAGE(answer_.has_error(), #expression);               \
+    BOOST_TEST((answer_.error().code == (value)), answer_.error().detail); \
+    BOOST_TEST(!answer_.error().detail.empty());                           \
   } while (false)
 
 BOOST_AUTO_TEST_SUITE(board_core_life_cycle)
