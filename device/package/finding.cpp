@@ -145,12 +145,14 @@ std::string_view code_action(Code code) {
 void Findings::add(Code code, std::string file, std::string key, std::string message,
                    Severity severity, std::uint32_t line) {
   ++(severity == Severity::error ? errors_ : warnings_);
+  codes_.insert(code);
   if (list_.size() >= count_max) return;
   list_.push_back({code, severity, std::move(file), std::move(key), line, std::move(message)});
 }
 
-bool Findings::has(Code code) const {
-  return std::any_of(list_.begin(), list_.end(), [&](const Finding& f) { return f.code == code; });
+bool Findings::has_any(Code first, Code last) const {
+  const auto found = codes_.lower_bound(first);
+  return found != codes_.end() && *found <= last;
 }
 
 void Findings::sort() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -126,13 +127,17 @@ class Findings {
   [[nodiscard]] const std::vector<Finding>& list() const { return list_; }
   [[nodiscard]] std::size_t errors() const { return errors_; }
   [[nodiscard]] std::size_t warnings() const { return warnings_; }
-  [[nodiscard]] bool has(Code code) const;
+  /// True if a finding of this code was added, kept in list() or not.
+  [[nodiscard]] bool has(Code code) const { return codes_.count(code) != 0; }
+  /// The same for any code from `first` to `last`.
+  [[nodiscard]] bool has_any(Code first, Code last) const;
   /// Sorts by code, file, key and text, so that the order does not depend on the order of the
   /// checks.
   void sort();
 
  private:
   std::vector<Finding> list_;
+  std::set<Code> codes_;
   std::size_t errors_ = 0;
   std::size_t warnings_ = 0;
 };

@@ -20,9 +20,13 @@ inline constexpr std::uint64_t guard_bytes =
 
 inline constexpr std::uint32_t sync_units_per_graph = 4;   // two an engine: started, done
 inline constexpr std::uint64_t sequence_ids_per_model = std::uint64_t{1} << 32;
-inline constexpr std::uint64_t dram_bytes_max = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t dram_bytes_max = std::uint64_t{64} << 30;   // a chip has 16 GiB
 inline constexpr std::uint32_t kv_slots_max = 4096;   // sequences of one model at a time
 inline constexpr std::uint32_t golden_prompts_min = 4;
 inline constexpr std::uint32_t tile_tokens = 256;   // tokens that a prefill computes together
+
+// A file that no section declares this large is not read at all: a sparse file costs nothing to
+// make.
+inline constexpr std::uint64_t undeclared_file_bytes_max = std::uint64_t{64} << 20;
 
 }   // namespace duet::device::package_limits

@@ -1,0 +1,432 @@
+// duet_pack.cpp: builds, judges, shows and signs packages from the command line.
+#include "device/package/file_tree.hpp"
+#include "device/package/json_text.hpp"
+#include "device/package/manifest_yaml.hpp"
+#include "device/package/package_files.hpp"
+#include "device/package/packer.hpp"
+#include "device/package/validator.hpp"
+#include "device/program/byte_reader.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <array>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace {
+
+namespace device = duet::device;
+namespace po = boost::program_options;
+using device::in_quotes;
+using device::json_array;
+using device::json_string;
+using device::number_text;
+
+constexpr int exit_done = 0;
+constexpr int exit_finding = 1;
+constexpr int exit_usage = 2;
+
+constexpr const char* usage = R"(duet-pack: packages of one or two models for a board of two chips
+
+  duet-pack build --model NAME=FILE.gguf [--model NAME=FILE.gguf] -o DIRECTORY [options]
+  duet-pack validate DIRECTORY [--trust KEY]... [--allow-unsigned]
+  duet-pack inspect DIRECTORY
+  duet-pack keygen PRIVATE.pem [PUBLIC.pem]
+  duet-pack sign DIRECTORY --sign-key PRIVATE.pem
+  duet-pack verify DIRECTORY --trust PUBLIC.pem
+
+Each command has --help and --json. Exit codes: 0 done, 1 a finding or an error, 2 wrong use.
+)";
+
+/// Wrong use of the command line.
+struct Usage {
+  std::string message;
+};
+/// Something could not be done.
+struct Failed {
+  std::string message;
+};
+
+template <typename T>
+T take(device::Result<T> result) {
+  if (result.has_error()) throw Failed{result.error().message};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+using Words = std::vector<std::string>;
+
+/// Parses the words after the subcommand. `positional` names the operands in order; `needed` of
+/// them must be there.
+po::variables_map parse(const Words& words, const char* command, po::options_description options,
+                        const Words& positional, std::size_t needed) {
+  options.add_options()("help,h", "this text")("json", "print one JSON object");
+  po::options_description all = options;
+  po::positional_options_description places;
+  for (const std::string& name : positional) {
+    all.add_options()(name.c_str(), po::value<std::string>());
+    places.add(name.c_str(), 1);
+  }
+  po::variables_map map;
+  po::store(po::command_line_parser(words).options(all).positional(places).run(), map);
+  po::notify(map);
+  if (map.count("help") != 0) {
+    std::cout << usage << "\nOptions of " << command << ":\n" << options;
+    return map;
+  }
+  for (std::size_t i = 0; i < needed; ++i) {
+    if (map.count(positional[i]) == 0)
+      throw Usage{"duet-pack " + std::string(command) + " needs " + positional[i]};
+  }
+  return map;
+}
+
+/// "NAME=VALUE" of an option that may be there several times.
+std::map<std::string, std::string> pairs(const po::variables_map& map, const char* option,
+                                         Words* order = nullptr) {
+  std::map<std::string, std::string> out;
+  if (map.count(option) == 0) return out;
+  for (const std::string& word : map[option].as<Words>()) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == word.size()) {
+      throw Usage{"--" + std::string(option) + " takes NAME=VALUE, not " + in_quotes(word)};
+    }
+    if (!out.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
+      throw Usage{"--" + std::string(option) + " is there twice for " +
+                  in_quotes(word.substr(0, equals))};
+    }
+    if (order != nullptr) order->push_back(word.substr(0, equals));
+  }
+  return out;
+}
+
+/// The value for `name`, taken out of the map, or nothing.
+std::optional<std::string> pull(std::map<std::string, std::string>& values,
+                                const std::string& name) {
+  const auto node = values.extract(name);
+  if (node.empty()) return std::nullopt;
+  return node.mapped();
+}
+
+std::uint32_t chip_number(const std::string& text) {
+  if (text == "0") return 0;
+  if (text == "1") return 1;
+  throw Usage{"--chip takes NAME=0 or NAME=1, not " + in_quotes(text)};
+}
+
+device::PackOptions build_options(const po::variables_map& map) {
+  device::PackOptions options;
+  Words order;
+  auto models = pairs(map, "model", &order);
+  auto goldens = pairs(map, "golden");
+  auto aliases = pairs(map, "alias");
+  auto chips = pairs(map, "chip");
+  if (models.empty()) throw Usage{"duet-pack build needs --model NAME=FILE.gguf"};
+  if (map.count("output") == 0) throw Usage{"duet-pack build needs -o DIRECTORY"};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    device::PackModel model;
+    model.name = order[i];
+    model.gguf = models[order[i]];
+    model.golden = pull(goldens, model.name).value_or("");
+    model.alias = pull(aliases, model.name).value_or(model.name);
+    const auto chip = pull(chips, model.name);
+    model.chip = chip ? chip_number(*chip) : static_cast<std::uint32_t>(i);
+    options.models.push_back(std::move(model));
+  }
+  for (const auto* rest : {&goldens, &aliases, &chips}) {
+    if (!rest->empty()) throw Usage{in_quotes(rest->begin()->first) + " is the name of no --model"};
+  }
+  options.directory = map["output"].as<std::string>();
+  options.replace = map.count("replace") != 0;
+  options.context = map["context"].as<std::uint32_t>();
+  options.kv_slots = map["kv-slots"].as<std::uint32_t>();
+  options.dram_bytes_per_chip = map["dram-mib"].as<std::uint64_t>() << 20;
+  return options;
+}
+
+void show_progress(const device::PackProgress& progress) {
+  const std::uint64_t percent = progress.total == 0 ? 0 : progress.done * 100 / progress.total;
+  std::cerr << "\r\033[K" << progress.model << " " << progress.step << " " << percent << "%"
+            << std::flush;
+}
+
+int run_build(const Words& words) {
+  po::options_description text;
+  text.add_options()("model", po::value<Words>(),
+                     "NAME=FILE.gguf; the first goes to chip 0, the second to chip 1")(
+      "golden", po::value<Words>(), "NAME=FILE.golden.json; without one goldens are computed")(
+      "alias", po::value<Words>(), "NAME=ALIAS: the public name (default: NAME)")(
+      "chip", po::value<Words>(), "NAME=0|1: the chip (default: in order)")(
+      "output,o", po::value<std::string>(), "the directory to make")(
+      "replace", "replace an older package there")("context",
+                                                   po::value<std::uint32_t>()->default_value(4096),
+                                                   "positions of a sequence, at most the model's")(
+      "kv-slots", po::value<std::uint32_t>()->default_value(8), "sequences of a model at a time")(
+      "dram-mib", po::value<std::uint64_t>()->default_value(16384), "MiB of DRAM a chip")(
+      "sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)");
+  const auto map = parse(words, "build", text, {}, 0);
+  if (map.count("help") != 0) return exit_done;
+  device::PackOptions options = build_options(map);
+  std::optional<device::PrivateKey> key;
+  if (map.count("sign-key") != 0) {
+    key.emplace(take(device::read_private_key(map["sign-key"].as<std::string>())));
+    options.key = &*key;
+  }
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  std::function<void(const device::PackProgress&)> progress;
+  if (terminal) progress = show_progress;
+  const auto result = device::build_package(options, progress);
+  if (terminal) std::cerr << "\r\033[K" << std::flush;
+  const device::PackResult built = take(result);
+  if (map.count("json") != 0) {
+    std::cout << "{\"directory\": " << json_string(options.directory)
+              << ", \"build_id\": " << json_string(built.build_id)
+              << ", \"hash\": " << json_string(built.hash) << ", \"bytes\": " << built.bytes
+              << ", \"signed\": " << (key ? "true" : "false") << "}\n";
+  } else {
+    std::cout << options.directory << ": build " << built.build_id << ", " << built.bytes
+              << " bytes, " << (key ? "signed" : "not signed") << ", hash " << built.hash << "\n";
+  }
+  return exit_done;
+}
+
+device::ValidateOptions trust_options(const po::variables_map& map) {
+  device::ValidateOptions options;
+  options.allow_unsigned = map.count("allow-unsigned") != 0;
+  if (map.count("trust") == 0) return options;
+  for (const std::string& path : map["trust"].as<Words>()) {
+    options.trusted_keys.push_back(take(device::read_public_key(path)));
+  }
+  return options;
+}
+
+std::string finding_json(const device::Finding& finding) {
+  return "{\"code\": " + json_string(device::code_text(finding.code)) + ", \"severity\": " +
+         (finding.severity == device::Severity::error ? "\"error\"" : "\"warning\"") +
+         ", \"file\": " + json_string(finding.file) + ", \"line\": " + number_text(finding.line) +
+         ", \"key\": " + json_string(finding.key) +
+         ", \"message\": " + json_string(finding.message) +
+         ", \"action\": " + json_string(device::code_action(finding.code)) + "}";
+}
+
+int run_validate(const Words& words) {
+  po::options_description text;
+  text.add_options()("trust", po::value<Words>(),
+                     "Ed25519 public key (PEM or hex); may be there several times")(
+      "allow-unsigned", "a missing or unverifiable signature is only a warning");
+  const auto map = parse(words, "validate", text, {"DIRECTORY"}, 1);
+  if (map.count("help") != 0) return exit_done;
+  const std::string directory = map["DIRECTORY"].as<std::string>();
+  const auto report = device::validate_package(directory, trust_options(map));
+  const bool good = report.package != nullptr;
+  if (map.count("json") != 0) {
+    std::cout << "{\"directory\": " << json_string(directory)
+              << ", \"valid\": " << (good ? "true" : "false")
+              << ", \"hash\": " << (good ? json_string(report.package->hash()) : "null")
+              << ", \"errors\": " << report.findings.errors()
+              << ", \"warnings\": " << report.findings.warnings()
+              << ", \"findings\": " << json_array(report.findings.list(), finding_json) << "}\n";
+    return good ? exit_done : exit_finding;
+  }
+  for (const device::Finding& finding : report.findings.list())
+    std::cout << device::finding_text(finding) << "\n";
+  const std::size_t found = report.findings.errors() + report.findings.warnings();
+  if (found > report.findings.list().size()) {
+    std::cout << "... and " << found - report.findings.list().size() << " more\n";
+  }
+  std::cout << directory << ": " << (good ? "valid" : "not valid") << ", "
+            << report.findings.errors() << " errors, " << report.findings.warnings()
+            << " warnings\n";
+  return good ? exit_done : exit_finding;
+}
+
+void print_manifest(const device::Manifest& m) {
+  std::cout << m.kind << " package, build " << m.build_id << ", numerics " << m.numerics << "\n";
+  for (const device::Model& model : m.models) {
+    const device::ModelConfig& c = model.config;
+    std::cout << "model " << model.name << " (alias " << model.alias << ") on chip " << model.chip
+              << ": " << c.architecture << ", " << c.layers << " layers, embedding " << c.embedding
+              << ", " << c.heads << "/" << c.kv_heads << " heads of " << c.head_dim
+              << ", feed-forward " << c.feed_forward << ", vocabulary " << c.vocabulary << ", "
+              << model.quantization << ", " << model.tensors.size()
+              << " tensors\n  kv: " << model.kv.slots << " slots of " << model.kv.tokens_per_slot
+              << " tokens, " << model.kv.bytes_per_slot << " bytes each\n";
+  }
+  for (const device::Graph& graph : m.graphs) {
+    std::cout << "graph " << graph.name << ": " << device::name_of(graph.kind) << ", context "
+              << graph.context << ", up to " << graph.tokens_max << " tokens a job\n";
+  }
+  for (const device::Section& section : m.sections) {
+    std::cout << "section chip mask " << section.chip_mask << " at " << section.address << ", "
+              << section.bytes << " bytes, " << device::name_of(section.kind) << " " << section.name
+              << (section.path.empty() ? "" : " <- ") << section.path << "\n";
+  }
+  for (const device::MemoryLine& line : m.memory) {
+    std::cout << "memory chip " << line.chip << " " << line.what << " " << line.bytes << "\n";
+  }
+}
+
+std::string manifest_json(const device::Manifest& m) {
+  return "{\"kind\": " + json_string(m.kind) + ", \"build_id\": " + json_string(m.build_id) +
+         ", \"numerics\": " + number_text(m.numerics) + ", \"models\": " +
+         json_array(m.models,
+                    [](const device::Model& model) {
+                      return "{\"name\": " + json_string(model.name) +
+                             ", \"alias\": " + json_string(model.alias) +
+                             ", \"chip\": " + number_text(model.chip) +
+                             ", \"architecture\": " + json_string(model.config.architecture) +
+                             ", \"vocabulary\": " + number_text(model.config.vocabulary) +
+                             ", \"kv_slots\": " + number_text(model.kv.slots) +
+                             ", \"context\": " + number_text(model.kv.tokens_per_slot) +
+                             ", \"prefill\": " + json_string(model.prefill) +
+                             ", \"decode\": " + json_string(model.decode) + "}";
+                    }) +
+         ", \"sections\": " +
+         json_array(m.sections,
+                    [](const device::Section& section) {
+                      return "{\"name\": " + json_string(section.name) +
+                             ", \"kind\": " + json_string(device::name_of(section.kind)) +
+                             ", \"chip_mask\": " + number_text(section.chip_mask) +
+                             ", \"address\": " + number_text(section.address) +
+                             ", \"bytes\": " + number_text(section.bytes) + "}";
+                    }) +
+         ", \"memory\": " +
+         json_array(m.memory,
+                    [](const device::MemoryLine& line) {
+                      return "{\"chip\": " + number_text(line.chip) +
+                             ", \"what\": " + json_string(line.what) +
+                             ", \"bytes\": " + number_text(line.bytes) + "}";
+                    }) +
+         "}\n";
+}
+
+/// Shows what a manifest says, sound package or not: a refused package is the one to look into.
+int run_inspect(const Words& words) {
+  const auto map = parse(words, "inspect", {}, {"DIRECTORY"}, 1);
+  if (map.count("help") != 0) return exit_done;
+  const auto tree = take(device::FileTree::open(map["DIRECTORY"].as<std::string>()));
+  const auto file = take(tree.map(device::manifest_file));
+  device::Findings findings;
+  const auto manifest = device::read_manifest(device::as_text(file->bytes()), findings);
+  if (!manifest) {
+    for (const device::Finding& finding : findings.list())
+      std::cerr << device::finding_text(finding) << "\n";
+    return exit_finding;
+  }
+  if (map.count("json") != 0) {
+    std::cout << manifest_json(*manifest);
+  } else {
+    print_manifest(*manifest);
+  }
+  return exit_done;
+}
+
+int run_keygen(const Words& words) {
+  const auto map = parse(words, "keygen", {}, {"PRIVATE", "PUBLIC"}, 1);
+  if (map.count("help") != 0) return exit_done;
+  const std::string path = map["PRIVATE"].as<std::string>();
+  const std::string public_path =
+      map.count("PUBLIC") != 0 ? map["PUBLIC"].as<std::string>() : path + ".pub";
+  const auto key = take(device::generate_key());
+  const auto public_key = take(device::public_key(key));
+  // The private key can be read by its owner alone.
+  take(
+      device::write_new_file(path, device::as_byte_span(take(device::private_key_pem(key))), 0600));
+  take(device::write_new_file(public_path,
+                              device::as_byte_span(take(device::public_key_pem(public_key)))));
+  if (map.count("json") != 0) {
+    std::cout << "{\"private\": " << json_string(path)
+              << ", \"public\": " << json_string(public_path) << "}\n";
+  } else {
+    std::cout << "private key in " << path << ", public key in " << public_path << "\n";
+  }
+  return exit_done;
+}
+
+int run_sign(const Words& words) {
+  po::options_description text;
+  text.add_options()("sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)");
+  const auto map = parse(words, "sign", text, {"DIRECTORY"}, 1);
+  if (map.count("help") != 0) return exit_done;
+  if (map.count("sign-key") == 0) throw Usage{"duet-pack sign needs --sign-key"};
+  const std::string directory = map["DIRECTORY"].as<std::string>();
+  const auto key = take(device::read_private_key(map["sign-key"].as<std::string>()));
+  // Only what is sound gets a signature.
+  device::ValidateOptions options;
+  options.allow_unsigned = true;
+  options.trusted_keys.push_back(take(device::public_key(key)));
+  const auto report = device::validate_package(directory, options);
+  for (const device::Finding& finding : report.findings.list()) {
+    if (finding.severity == device::Severity::warning ||
+        finding.code == device::Code::signature_wrong ||
+        finding.code == device::Code::signature_malformed) {
+      continue;   // the signature is about to be replaced
+    }
+    throw Failed{directory + " is not valid: " + device::finding_text(finding)};
+  }
+  take(device::seal_package(directory, &key));
+  std::cout << (map.count("json") != 0 ? "{\"signed\": " + json_string(directory) + "}"
+                                       : directory + ": signed")
+            << "\n";
+  return exit_done;
+}
+
+int run_verify(const Words& words) {
+  po::options_description text;
+  text.add_options()("trust", po::value<Words>(),
+                     "Ed25519 public key (PEM or hex); may be there several times");
+  const auto map = parse(words, "verify", text, {"DIRECTORY"}, 1);
+  if (map.count("help") != 0) return exit_done;
+  if (map.count("trust") == 0) throw Usage{"duet-pack verify needs --trust"};
+  Words validate = {map["DIRECTORY"].as<std::string>()};
+  for (const std::string& key : map["trust"].as<Words>())
+    validate.insert(validate.end(), {"--trust", key});
+  if (map.count("json") != 0) validate.emplace_back("--json");
+  return run_validate(validate);
+}
+
+int run(const Words& words) {
+  static constexpr std::array<std::pair<const char*, int (*)(const Words&)>, 6> commands = {{
+      {"build", run_build},
+      {"validate", run_validate},
+      {"inspect", run_inspect},
+      {"keygen", run_keygen},
+      {"sign", run_sign},
+      {"verify", run_verify},
+  }};
+  if (words.empty()) throw Usage{"no command was given"};
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    std::cout << usage;
+    return exit_done;
+  }
+  for (const auto& [name, function] : commands) {
+    if (words[0] == name) return function({words.begin() + 1, words.end()});
+  }
+  throw Usage{"the command " + in_quotes(words[0]) + " is not known"};
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const Usage& wrong) {
+    std::cerr << "duet-pack: " << wrong.message << "; see duet-pack --help\n";
+    return exit_usage;
+  } catch (const po::error& wrong) {
+    std::cerr << "duet-pack: " << wrong.what() << "; see duet-pack --help\n";
+    return exit_usage;
+  } catch (const Failed& failed) {
+    std::cerr << "duet-pack: " << failed.message << "\n";
+    return exit_finding;
+  } catch (const std::exception& error) {
+    std::cerr << "duet-pack: " << error.what() << "\n";
+    return exit_finding;
+  }
+}
