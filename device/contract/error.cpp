@@ -48,6 +48,10 @@ const char* sentence(errc value) noexcept {
       return "the reset did not succeed";
     case errc::driver_lost:
       return "the driver does not answer";
+    case errc::draining:
+      return "the session takes no new jobs";
+    case errc::call_timeout:
+      return "the call did not end by its deadline";
     case errc::unsupported:
       return "this runtime cannot do it";
   }

@@ -36,6 +36,8 @@ enum class errc {
   drain_timeout,      ///< Jobs were still running at the drain's deadline.
   reset_failed,       ///< The reset did not succeed; a wider one is needed.
   driver_lost,        ///< The driver does not answer; only a restart of the process helps.
+  draining,           ///< The session takes no new jobs; expected during a drain.
+  call_timeout,       ///< A life-cycle call did not end by its deadline; its thread is lost.
   unsupported,        ///< This runtime cannot do it; Topology says so.
 };
 
@@ -45,8 +47,9 @@ enum class errc {
 /// An error and one sentence that names what it was about. The sentence is for logs and tools,
 /// never for branching.
 struct Failure {
+  Failure() = default;   ///< Only boost::system::result needs it; no failure is made this way.
   Failure(errc error_code, std::string sentence) : code(error_code), detail(std::move(sentence)) {}
-  errc code;
+  errc code = errc::wrong_state;
   std::string detail;
 };
 
