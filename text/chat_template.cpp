@@ -14,8 +14,9 @@ namespace {
 constexpr std::array<std::string_view, 6> roles = {"system",    "developer", "user",
                                                    "assistant", "tool",      "function"};
 
-Error too_deep(std::string_view what) {
-  return {errc::template_limit, std::string{what} + " are nested too deeply"};
+Error unusable(std::string_view what) {
+  return {errc::template_limit,
+          std::string{what} + " are nested too deeply or hold text that is not UTF-8"};
 }
 
 /// A message as the template sees it. The role is from a closed list, so it may be markup.
@@ -70,7 +71,7 @@ Result<TemplatedText> ChatTemplate::render(const ChatInput& input) const {
   if (input.extra != nullptr) {
     for (const auto& member : *input.extra) {
       auto value = jinja_from_json(member.value());
-      if (!value) return too_deep("template variables");
+      if (!value) return unusable("template variables");
       variables.emplace_back(std::string{member.key().data(), member.key().size()},
                              std::move(*value));
     }
@@ -79,13 +80,13 @@ Result<TemplatedText> ChatTemplate::render(const ChatInput& input) const {
   messages.reserve(input.messages->size());
   for (const auto& message : *input.messages) {
     auto value = message_value(message);
-    if (!value) return too_deep("messages");
+    if (!value) return unusable("messages");
     messages.push_back(std::move(*value));
   }
   variables.emplace_back("messages", JinjaValue{std::move(messages)});
   if (input.tools != nullptr) {
     auto tools = jinja_from_json(*input.tools);
-    if (!tools) return too_deep("tools");
+    if (!tools) return unusable("tools");
     variables.emplace_back("tools", std::move(*tools));
   }
   variables.emplace_back("add_generation_prompt", JinjaValue{input.add_generation_prompt});

@@ -4,6 +4,7 @@
 #include "runtime/assert.hpp"
 #include "text/jinja_expression_parser.hpp"
 #include "text/limits.hpp"
+#include "text/utf8.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -211,6 +212,10 @@ Result<JinjaAst> jinja_parse(std::string_view source, const JinjaOptions& option
   JinjaAst ast{source};
   if (source.size() > limits::template_bytes_max) {
     return ast.source.error(errc::template_limit, 0, "the template is too large");
+  }
+  if (const auto valid = utf8_valid_prefix(ast.source.text()); valid != ast.source.text().size()) {
+    return ast.source.error(errc::template_invalid, static_cast<std::uint32_t>(valid),
+                            "this is not UTF-8");
   }
   auto tokens = jinja_lex(ast.source, options);
   if (!tokens) return std::move(tokens).error();

@@ -223,8 +223,9 @@ std::optional<JinjaValue> from_json(const boost::json::value& value, std::uint32
     case boost::json::kind::double_:
       return JinjaValue{value.get_double()};
     case boost::json::kind::string: {
-      const auto& text = value.get_string();
-      return JinjaValue{TemplatedText{{text.data(), text.size()}, Origin::content}};
+      const std::string_view text{value.get_string().data(), value.get_string().size()};
+      if (utf8_valid_prefix(text) != text.size()) return std::nullopt;
+      return JinjaValue{TemplatedText{text, Origin::content}};
     }
     case boost::json::kind::array: {
       JinjaList list;
@@ -243,6 +244,7 @@ std::optional<JinjaValue> from_json(const boost::json::value& value, std::uint32
         auto made = from_json(member.value(), depth + 1);
         if (!made) return std::nullopt;
         const std::string_view key{member.key().data(), member.key().size()};
+        if (utf8_valid_prefix(key) != key.size()) return std::nullopt;
         dict.entries.emplace_back(TemplatedText{key, Origin::content}, std::move(*made));
       }
       return JinjaValue{std::move(dict)};

@@ -130,7 +130,8 @@ void jinja_print(const JinjaValue& value, JinjaBudget& budget, TemplatedText& ou
 /// `tojson`. False when the value has no JSON form.
 [[nodiscard]] bool jinja_to_json(const JinjaValue& value, std::optional<std::int64_t> indent,
                                  JinjaBudget& budget, std::string& out);
-/// A JSON value of a client: all texts are content. Nothing when it is nested too deeply.
+/// A JSON value of a client: all texts are content. Nothing when it is nested too deeply or holds
+/// text that is not UTF-8; the functions here rely on both.
 [[nodiscard]] std::optional<JinjaValue> jinja_from_json(const boost::json::value& value);
 
 /// The characters that Python's str.strip() takes away.

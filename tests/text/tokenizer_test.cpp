@@ -426,8 +426,9 @@ BOOST_AUTO_TEST_CASE(each_broken_key_is_named_with_what_to_do) {
   BOOST_TEST(message(no_bos).find("is true, but 'bos_id' is null") != std::string::npos);
   BOOST_TEST(changed(good, "chat_template", 5).find("must be a string or null") !=
              std::string::npos);
-  BOOST_TEST(changed(good, "chat_template", boost::json::string(limits::template_bytes_max + 1, 'a'))
-                 .find("more than") != std::string::npos);
+  BOOST_TEST(
+      changed(good, "chat_template", boost::json::string(limits::template_bytes_max + 1, 'a'))
+          .find("more than") != std::string::npos);
   BOOST_TEST(changed(good, "chat_template", nullptr) == "loaded");
 }
 
@@ -506,6 +507,15 @@ BOOST_AUTO_TEST_CASE(messages_of_any_shape_never_throw_out_of_the_template) {
   ChatInput input;
   input.messages = &messages;
   BOOST_TEST((made->render(input).error().code == errc::template_limit));
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_not_utf8_enters_no_template) {
+  const auto made = ChatTemplate::create(abacus());
+  BOOST_TEST((made->render({{"user", "a\xFF"}}).error().code == errc::template_limit));
+  const auto broken = ChatTemplate::create("ab\xFF", "", "");
+  BOOST_REQUIRE(!broken.has_value());
+  BOOST_TEST((broken.error().code == errc::template_invalid));
+  BOOST_TEST(broken.error().column == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(variables_of_a_client_are_content_and_hide_nothing) {
