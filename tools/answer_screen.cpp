@@ -1,0 +1,137 @@
+// answer_screen.cpp: columns on a terminal, lines in a pipe.
+#include "tools/answer_screen.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace duet::tools {
+
+namespace {
+
+constexpr std::size_t line_width = 72;
+constexpr const char* gap = " | ";
+constexpr std::size_t gap_width = 3;
+
+bool continues(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
+void wrap_line(const std::string& line, std::size_t width, std::vector<std::string>& lines) {
+  std::string current;
+  std::size_t current_columns = 0;
+  std::size_t blank = std::string::npos;   // where `current` may be cut
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t next = i + 1;
+    while (next < line.size() && continues(line[next])) ++next;
+    if (current_columns == width) {
+      std::string rest;
+      if (line[i] != ' ' && blank != std::string::npos) {
+        rest = current.substr(blank + 1);
+        current.resize(blank);
+      }
+      lines.push_back(std::exchange(current, rest));
+      current_columns = columns_of(current);
+      blank = std::string::npos;
+      if (line[i] == ' ' && current.empty()) {
+        i = next;
+        continue;
+      }
+    }
+    if (line[i] == ' ') blank = current.size();
+    current.append(line, i, next - i);
+    ++current_columns;
+    i = next;
+  }
+  lines.push_back(current);
+}
+
+}   // namespace
+
+std::vector<std::string> wrap(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    wrap_line(text.substr(begin, end - begin), std::max<std::size_t>(width, 1), lines);
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string printable(const std::string& text) {
+  std::string out = text;
+  for (char& byte : out) {
+    const auto value = static_cast<unsigned char>(byte);
+    if ((value < 0x20 && byte != '\n') || value == 0x7f) byte = ' ';
+  }
+  return out;
+}
+
+AnswerScreen::AnswerScreen(std::vector<std::string> titles, std::size_t columns)
+    : columns_(columns) {
+  for (std::string& title : titles) answers_.push_back({std::move(title), "", 0});
+}
+
+void AnswerScreen::append(std::size_t index, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  Answer& answer = answers_.at(index);
+  answer.text += printable(text);
+  if (columns_ > 0) {
+    redraw();
+  } else {
+    print_lines(answer, false);
+  }
+}
+
+void AnswerScreen::finish(std::size_t index) {
+  const std::lock_guard lock(mutex_);
+  if (columns_ == 0) print_lines(answers_.at(index), true);
+}
+
+void AnswerScreen::print_lines(Answer& answer, bool all) {
+  const std::string open = answer.text.substr(answer.printed);
+  std::vector<std::string> lines = wrap(open, line_width);
+  const std::size_t complete = all ? lines.size() : lines.size() - 1;
+  for (std::size_t i = 0; i < complete; ++i) {
+    if (all && i + 1 == lines.size() && lines[i].empty()) break;
+    std::printf("%-10s| %s\n", answer.title.c_str(), lines[i].c_str());
+  }
+  std::fflush(stdout);
+  // What is left is the tail of the text, after the blank or line break at which it was cut.
+  answer.printed = all ? answer.text.size() : answer.text.size() - lines.back().size();
+}
+
+void AnswerScreen::redraw() {
+  const std::size_t count = answers_.size();
+  const std::size_t width =
+      std::max<std::size_t>(10, (columns_ - 1 - gap_width * (count - 1)) / count);
+  std::vector<std::vector<std::string>> blocks;
+  std::size_t height = 0;
+  for (const Answer& answer : answers_) {
+    std::vector<std::string> block{answer.title};
+    for (std::string& line : wrap(answer.text, width)) block.push_back(std::move(line));
+    height = std::max(height, block.size());
+    blocks.push_back(std::move(block));
+  }
+  std::string out;
+  if (lines_drawn_ > 0) out += "\x1b[" + std::to_string(lines_drawn_) + "A";
+  for (std::size_t row = 0; row < height; ++row) {
+    out += "\r\x1b[K";
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string cell = row < blocks[i].size() ? blocks[i][row] : "";
+      out += cell;
+      if (i + 1 < count) out += std::string(width - std::min(width, columns_of(cell)), ' ') + gap;
+    }
+    out += "\n";
+  }
+  lines_drawn_ = height;
+  std::fputs(out.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}   // namespace duet::tools
