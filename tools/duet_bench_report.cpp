@@ -1,0 +1,82 @@
+// duet_bench_report.cpp: the figures of a benchmark, as text or as the JSON object of all tools.
+#include "tools/duet_bench_report.hpp"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+
+namespace duet::tools {
+
+double BenchResult::median() const {
+  std::vector<double> sorted = runs;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+double BenchResult::min() const {
+  return *std::min_element(runs.begin(), runs.end());
+}
+
+double BenchResult::max() const {
+  return *std::max_element(runs.begin(), runs.end());
+}
+
+double BenchResult::ratio() const {
+  return peer > 0 ? median() * scale / peer : 0;
+}
+
+std::string BenchReport::json() const {
+  namespace json = boost::json;
+  json::array list;
+  for (const BenchResult& r : results) {
+    json::object entry{{"name", r.name},  {"unit", r.unit}, {"median", r.median()},
+                       {"min", r.min()},  {"max", r.max()}, {"peer", nullptr},
+                       {"ratio", nullptr}};
+    if (r.peer > 0) {
+      entry["peer"] = r.peer;
+      entry["ratio"] = r.ratio();
+    }
+    list.push_back(std::move(entry));
+  }
+  const json::object report{{"tool", "duet-bench"},
+                            {"commit", DUET_COMMIT},
+                            {"machine", machine_name()},
+                            {"command", command},
+                            {"results", std::move(list)}};
+  return json::serialize(report);
+}
+
+std::string BenchReport::text() const {
+  std::ostringstream out;
+  out << "machine  " << machine_name() << "\ncommit   " << DUET_COMMIT << "\ncommand  " << command
+      << '\n';
+  std::size_t width = 0;
+  for (const BenchResult& r : results) width = std::max(width, r.name.size());
+  for (const BenchResult& r : results) {
+    out << std::left << std::setw(static_cast<int>(width) + 2) << r.name << std::right << std::fixed
+        << std::setprecision(2) << std::setw(10) << r.median() << ' ' << r.unit << "  (" << r.min()
+        << " .. " << r.max() << ", " << r.runs.size() << " runs)";
+    if (r.peer > 0) out << "  peer " << r.peer << ", ratio " << r.ratio();
+    out << '\n';
+  }
+  return out.str();
+}
+
+std::string machine_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string model = "unknown CPU";
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      model = line.substr(colon + 2);
+      break;
+    }
+  }
+  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " processors";
+}
+
+}   // namespace duet::tools

@@ -1,0 +1,37 @@
+// duet_bench_report.hpp: the figures of a benchmark, as text or as the JSON object of all tools.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace duet::tools {
+
+/// One measured figure: several runs of it, and the peer that it is compared with.
+struct BenchResult {
+  std::string name;
+  std::string unit;
+  std::vector<double> runs;   ///< not empty.
+  double peer = 0;            ///< in the same unit; 0: there is none.
+  double scale = 1;           ///< what a run is multiplied by to stand beside the peer.
+
+  [[nodiscard]] double median() const;
+  [[nodiscard]] double min() const;
+  [[nodiscard]] double max() const;
+  /// median * scale / peer; above 1 is better than the peer. 0 without a peer.
+  [[nodiscard]] double ratio() const;
+};
+
+struct BenchReport {
+  std::string command;
+  std::vector<BenchResult> results;
+
+  /// {"tool","commit","machine","command","results":[{"name","unit","median","min","max","peer",
+  /// "ratio"}]}; peer and ratio are null where there is no peer.
+  [[nodiscard]] std::string json() const;
+  [[nodiscard]] std::string text() const;
+};
+
+/// CPU model and number of processors, as the operating system tells them.
+[[nodiscard]] std::string machine_name();
+
+}   // namespace duet::tools
