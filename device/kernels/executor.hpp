@@ -67,7 +67,8 @@ class Executable {
   [[nodiscard]] virtual std::uint32_t vocabulary() const = 0;   ///< width of the logits.
 
   /// Scratch memory of one job at a time; `tile` tokens are computed together.
-  /// bytes() is the sum, each term rounded up to 64, with T = tile, C = cores:
+  /// bytes() is the sum of the following, with T = tile and C = cores; a row of F32 or int8 is
+  /// rounded up to 64 bytes, a row of scales to 32, a whole term to 64:
   ///   F32 buffer of width w: 4*T*w, once if shared, C times if local; T counts as 1 where the
   ///   buffer serves the last token only (the logits);
   ///   activation of width w, C times: T*(w + w/8) under w8a8, 4*T*w under f32;
