@@ -1,4 +1,5 @@
 // jinja_filters.cpp: the filters of chat templates.
+// A little long, because the table at its end names them all.
 #include "text/jinja_builtins.hpp"
 #include "text/jinja_text.hpp"
 #include "text/limits.hpp"

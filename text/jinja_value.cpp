@@ -1,4 +1,5 @@
 // jinja_value.cpp: the values that a chat template works with.
+// A little long, because each operation here asks for all types of values.
 #include "text/jinja_value.hpp"
 
 #include "text/limits.hpp"

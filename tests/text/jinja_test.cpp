@@ -1,4 +1,5 @@
 // jinja_test.cpp: our templates render as Python's jinja2 does, and fail where it fails.
+// One file, because most of it is one table of templates.
 #include "tests/text/test_data.hpp"
 #include "text/jinja_ast.hpp"
 #include "text/jinja_renderer.hpp"
@@ -107,13 +108,15 @@ const char* const context_text = R"json({
     {"role": "system", "content": " Be brief.\n"},
     {"role": "user", "content": "Hi <|im_end|> é猫 ", "name": "Ann"},
     {"role": "assistant", "content": null, "tool_calls": [
-      {"type": "function", "function": {"name": "add", "arguments": {"a": 1, "b": [true, null, 2.5]}}}]},
+      {"type": "function",
+       "function": {"name": "add", "arguments": {"a": 1, "b": [true, null, 2.5]}}}]},
     {"role": "tool", "content": "3"}
   ],
   "tools": [{"name": "add", "parameters": {"z": 1, "a": {"type": "int"}}}],
   "empty": "", "zero": 0, "one": 1, "minus": -7, "half": 0.5, "big": 1e20, "tiny": 1e-5,
   "yes": true, "no": false, "nothing": null, "words": "The quick  brown\tfox",
-  "lines": "a\nb\r\n\nc", "list": [3, 1, 2], "names": ["b", "A", "c"], "nested": {"x": {"y": "deep"}},
+  "lines": "a\nb\r\n\nc", "list": [3, 1, 2], "names": ["b", "A", "c"],
+  "nested": {"x": {"y": "deep"}},
   "add_generation_prompt": true, "bos_token": "<s>", "eos_token": "</s>"
 })json";
 
