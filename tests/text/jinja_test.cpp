@@ -1,5 +1,5 @@
 // jinja_test.cpp: our templates render as Python's jinja2 does, and fail where it fails.
-// One file, because most of it is one table of templates.
+// It is one file because most of it is one table of templates.
 #include "tests/text/test_data.hpp"
 #include "text/jinja_ast.hpp"
 #include "text/jinja_renderer.hpp"
