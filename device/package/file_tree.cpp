@@ -177,7 +177,7 @@ Result<void> write_new_file(const std::string& path, std::span<const std::byte> 
     if (written <= 0) return failure(path, ": cannot be written: ", std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  if (::fsync(file.get()) != 0 || ::close(file.release()) != 0) {
+  if (::close(file.release()) != 0) {
     return failure(path, ": cannot be written: ", std::strerror(errno));
   }
   return {};

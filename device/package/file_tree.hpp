@@ -56,7 +56,8 @@ class FileTree {
 /// like.
 [[nodiscard]] Result<std::string> read_small_file(const std::string& path, std::uint64_t bytes_max);
 
-/// Creates `path` with `mode` and writes it whole, synced to the disk; refuses a file that exists.
+/// Creates `path` with `mode` and writes it whole; refuses a file that exists. Not synced to the
+/// disk.
 [[nodiscard]] Result<void> write_new_file(const std::string& path, std::span<const std::byte> bytes,
                                           unsigned mode = 0644);
 

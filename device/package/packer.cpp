@@ -18,12 +18,25 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace duet::device {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t context_min = 32;   // a computed golden takes 31 positions
+
+/// After a loss of power the new name must not stand for files without their bytes.
+Result<void> sync_directory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::syncfs(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (!synced) return failure(path, ": cannot be synced to the disk: ", std::strerror(error));
+  return {};
+}
 
 /// A directory with a name of its own beside the target; removed unless it was moved away.
 class ScratchDirectory {
@@ -47,8 +60,11 @@ class ScratchDirectory {
   ScratchDirectory& operator=(ScratchDirectory&&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// Renames to `target`; an older package there moves aside first and is removed afterwards.
+  /// Syncs and renames to `target`; an older package there moves aside first and is removed
+  /// afterwards.
   Result<void> move_to(const std::string& target) {
+    const auto synced = sync_directory(path_);
+    if (synced.has_error()) return synced.error();
     std::error_code ec;
     const std::string aside = path_ + ".old";
     const bool old = fs::exists(fs::symlink_status(target, ec));

@@ -44,13 +44,15 @@ void check_graph_profile(const Subject& subject, const Graph& graph, const Model
 /// Verifies the programs of a graph against its model's tensors, and its workspace against what
 /// they need.
 void check_executable(const Subject& subject, const Graph& graph, const Model& model) {
+  if (graph.programs.size() != subject.manifest.cores_per_chip) return;   // P208
   std::vector<Program> programs(graph.programs.size());
   for (const std::string& name : graph.programs) {
     const auto found = subject.programs.find(name);
     if (found == subject.programs.end() || found->second.program.core >= programs.size()) return;
     programs[found->second.program.core] = found->second.program;
   }
-  const Section* parameters = find_section(subject.manifest, model.parameters);
+  const Section* parameters =
+      owned(subject.manifest, model.parameters, SectionKind::parameters, model.name);
   const auto bytes = parameters == nullptr ? std::nullopt : subject.bytes(parameters->path);
   if (!bytes) return;
   auto executable = Executable::create(std::move(programs), tensor_views(model, *bytes),

@@ -89,7 +89,8 @@ bool check_places(const Subject& subject, const Model& model, std::uint64_t sect
 }
 
 void check_map(const Subject& subject, const Model& model) {
-  const Section* section = find_section(subject.manifest, model.parameter_map);
+  const Section* section =
+      owned(subject.manifest, model.parameter_map, SectionKind::parameter_map, model.name);
   const auto bytes = section == nullptr ? std::nullopt : subject.bytes(section->path);
   if (!bytes) return;
   const auto map = read_parameter_map(*bytes, section->path);
@@ -141,7 +142,8 @@ void check_tensors(const Subject& subject) {
       subject.report(Code::config_wrong, key_of(model, "config"), config.error().message);
     } else if (check_set(subject, model)) {
       check_map(subject, model);
-      const Section* section = find_section(subject.manifest, model.parameters);
+      const Section* section =
+          owned(subject.manifest, model.parameters, SectionKind::parameters, model.name);
       const auto bytes = section == nullptr ? std::nullopt : subject.bytes(section->path);
       if (bytes && check_places(subject, model, bytes->size())) {
         check_finite(subject, model, section->path, *bytes);
