@@ -6,6 +6,7 @@
 #include "device/package/packer.hpp"
 #include "device/package/validator.hpp"
 #include "device/program/byte_reader.hpp"
+#include "tools/duet_pack_show.hpp"
 
 #include <boost/program_options.hpp>
 
@@ -206,15 +207,6 @@ device::ValidateOptions trust_options(const po::variables_map& map) {
   return options;
 }
 
-std::string finding_json(const device::Finding& finding) {
-  return "{\"code\": " + json_string(device::code_text(finding.code)) + ", \"severity\": " +
-         (finding.severity == device::Severity::error ? "\"error\"" : "\"warning\"") +
-         ", \"file\": " + json_string(finding.file) + ", \"line\": " + number_text(finding.line) +
-         ", \"key\": " + json_string(finding.key) +
-         ", \"message\": " + json_string(finding.message) +
-         ", \"action\": " + json_string(device::code_action(finding.code)) + "}";
-}
-
 int run_validate(const Words& words) {
   po::options_description text;
   text.add_options()("trust", po::value<Words>(),
@@ -231,7 +223,8 @@ int run_validate(const Words& words) {
               << ", \"hash\": " << (good ? json_string(report.package->hash()) : "null")
               << ", \"errors\": " << report.findings.errors()
               << ", \"warnings\": " << report.findings.warnings()
-              << ", \"findings\": " << json_array(report.findings.list(), finding_json) << "}\n";
+              << ", \"findings\": " << json_array(report.findings.list(), duet::tools::finding_json)
+              << "}\n";
     return good ? exit_done : exit_finding;
   }
   for (const device::Finding& finding : report.findings.list())
@@ -244,66 +237,6 @@ int run_validate(const Words& words) {
             << report.findings.errors() << " errors, " << report.findings.warnings()
             << " warnings\n";
   return good ? exit_done : exit_finding;
-}
-
-void print_manifest(const device::Manifest& m) {
-  std::cout << m.kind << " package, build " << m.build_id << ", numerics " << m.numerics << "\n";
-  for (const device::Model& model : m.models) {
-    const device::ModelConfig& c = model.config;
-    std::cout << "model " << model.name << " (alias " << model.alias << ") on chip " << model.chip
-              << ": " << c.architecture << ", " << c.layers << " layers, embedding " << c.embedding
-              << ", " << c.heads << "/" << c.kv_heads << " heads of " << c.head_dim
-              << ", feed-forward " << c.feed_forward << ", vocabulary " << c.vocabulary << ", "
-              << model.quantization << ", " << model.tensors.size()
-              << " tensors\n  kv: " << model.kv.slots << " slots of " << model.kv.tokens_per_slot
-              << " tokens, " << model.kv.bytes_per_slot << " bytes each\n";
-  }
-  for (const device::Graph& graph : m.graphs) {
-    std::cout << "graph " << graph.name << ": " << device::name_of(graph.kind) << ", context "
-              << graph.context << ", up to " << graph.tokens_max << " tokens a job\n";
-  }
-  for (const device::Section& section : m.sections) {
-    std::cout << "section chip mask " << section.chip_mask << " at " << section.address << ", "
-              << section.bytes << " bytes, " << device::name_of(section.kind) << " " << section.name
-              << (section.path.empty() ? "" : " <- ") << section.path << "\n";
-  }
-  for (const device::MemoryLine& line : m.memory) {
-    std::cout << "memory chip " << line.chip << " " << line.what << " " << line.bytes << "\n";
-  }
-}
-
-std::string manifest_json(const device::Manifest& m) {
-  return "{\"kind\": " + json_string(m.kind) + ", \"build_id\": " + json_string(m.build_id) +
-         ", \"numerics\": " + number_text(m.numerics) + ", \"models\": " +
-         json_array(m.models,
-                    [](const device::Model& model) {
-                      return "{\"name\": " + json_string(model.name) +
-                             ", \"alias\": " + json_string(model.alias) +
-                             ", \"chip\": " + number_text(model.chip) +
-                             ", \"architecture\": " + json_string(model.config.architecture) +
-                             ", \"vocabulary\": " + number_text(model.config.vocabulary) +
-                             ", \"kv_slots\": " + number_text(model.kv.slots) +
-                             ", \"context\": " + number_text(model.kv.tokens_per_slot) +
-                             ", \"prefill\": " + json_string(model.prefill) +
-                             ", \"decode\": " + json_string(model.decode) + "}";
-                    }) +
-         ", \"sections\": " +
-         json_array(m.sections,
-                    [](const device::Section& section) {
-                      return "{\"name\": " + json_string(section.name) +
-                             ", \"kind\": " + json_string(device::name_of(section.kind)) +
-                             ", \"chip_mask\": " + number_text(section.chip_mask) +
-                             ", \"address\": " + number_text(section.address) +
-                             ", \"bytes\": " + number_text(section.bytes) + "}";
-                    }) +
-         ", \"memory\": " +
-         json_array(m.memory,
-                    [](const device::MemoryLine& line) {
-                      return "{\"chip\": " + number_text(line.chip) +
-                             ", \"what\": " + json_string(line.what) +
-                             ", \"bytes\": " + number_text(line.bytes) + "}";
-                    }) +
-         "}\n";
 }
 
 /// Shows what a manifest says, sound package or not: a refused package is the one to look into.
@@ -320,9 +253,9 @@ int run_inspect(const Words& words) {
     return exit_finding;
   }
   if (map.count("json") != 0) {
-    std::cout << manifest_json(*manifest);
+    std::cout << duet::tools::manifest_json(*manifest) << "\n";
   } else {
-    print_manifest(*manifest);
+    duet::tools::print_manifest(*manifest, std::cout);
   }
   return exit_done;
 }

@@ -2,6 +2,7 @@
 #include "device/package/manifest_yaml.hpp"
 #include "device/package/package_files.hpp"
 #include "device/package/yaml_tree.hpp"
+#include "tests/device/package/scratch.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -169,6 +170,22 @@ BOOST_AUTO_TEST_CASE(every_code_has_one_row_in_order_with_an_action) {
     BOOST_TEST(!info.title.empty());
     BOOST_TEST(code_action(info.code) == info.action);
     last = info.code;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_documented_table_of_codes_is_the_one_in_the_program) {
+  const std::string page = ScratchDirectory::read_file(DUET_SOURCE_DIR "/docs/findings.md");
+  std::size_t rows = 0;
+  for (std::size_t at = page.find("\n| P"); at != std::string::npos;
+       at = page.find("\n| P", at + 1))
+    ++rows;
+  BOOST_TEST(rows == code_table().size());
+  for (const CodeInfo& info : code_table()) {
+    const std::string row = "| " + code_text(info.code) + " | " + std::string(info.title) + " | " +
+                            std::string(info.action) + " |\n";
+    BOOST_TEST_CONTEXT(row) {
+      BOOST_TEST(page.find(row) != std::string::npos);
+    }
   }
 }
 
