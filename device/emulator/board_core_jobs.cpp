@@ -1,4 +1,5 @@
-// board_core_jobs.cpp: a job's way from submit over link, cores and link to its end.
+// board_core_jobs.cpp: a job's way from submit over link, cores and link to its end. One file,
+// because every change of a job's phase must be seen at once.
 #include "device/emulator/board_core.hpp"
 #include "runtime/assert.hpp"
 

@@ -1,4 +1,5 @@
-// threaded_board.cpp: one lock around the core, a compute thread a chip, blocking waits.
+// threaded_board.cpp: one lock around the core, a compute thread a chip, blocking waits. One file,
+// because all that happens under the lock must be seen at once.
 #include "device/emulator/threaded_board.hpp"
 
 #include "device/emulator/threaded_cores.hpp"
