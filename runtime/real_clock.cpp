@@ -4,6 +4,7 @@
 #include "runtime/assert.hpp"
 #include "runtime/timer_heap.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <mutex>
@@ -12,12 +13,13 @@
 namespace duet::runtime {
 
 struct RealClock::State : std::enable_shared_from_this<State> {
-  explicit State(boost::asio::any_io_executor executor) : asio_timer(std::move(executor)) {}
+  explicit State(const boost::asio::any_io_executor& executor) : asio_timer(executor) {}
 
   std::mutex mutex;
   TimerHeap heap;
   boost::asio::steady_timer asio_timer;
   TimePoint waited_for = TimePoint::max();   // what asio_timer is set to; max: it is not waited for
+  bool giving_up = false;                    // a look at the empty heap is posted
 
   // Re-arming the Asio timer costs a system call, so it is done only when the earliest due time
   // moved forward.
@@ -30,6 +32,20 @@ struct RealClock::State : std::enable_shared_from_this<State> {
         [state = shared_from_this(), due = waited_for](const boost::system::error_code& error) {
           state->ended(error, due);
         });
+  }
+
+  // A wait for nobody would hold the host's run(). It is given up a turn of the host later, because
+  // a timer that is cancelled is often followed by another: so most cost no system call.
+  void give_up_if_empty() {
+    if (!heap.empty() || waited_for == TimePoint::max() || giving_up) return;
+    giving_up = true;
+    boost::asio::post(asio_timer.get_executor(), [state = shared_from_this()] {
+      const std::lock_guard lock(state->mutex);
+      state->giving_up = false;
+      if (!state->heap.empty()) return;
+      state->waited_for = TimePoint::max();
+      state->asio_timer.cancel();
+    });
   }
 
   void ended(const boost::system::error_code& error, TimePoint due) {
@@ -46,8 +62,8 @@ struct RealClock::State : std::enable_shared_from_this<State> {
   }
 };
 
-RealClock::RealClock(boost::asio::any_io_executor executor)
-    : state_(std::make_shared<State>(std::move(executor))) {}
+RealClock::RealClock(const boost::asio::any_io_executor& executor)
+    : state_(std::make_shared<State>(executor)) {}
 
 RealClock::~RealClock() {
   const std::lock_guard lock(state_->mutex);
@@ -72,7 +88,9 @@ void RealClock::arm(Timer& timer, TimePoint due) {
 
 bool RealClock::cancel(Timer& timer) noexcept {
   const std::lock_guard lock(state_->mutex);
-  return state_->heap.remove(timer);
+  const bool removed = state_->heap.remove(timer);
+  if (removed) state_->give_up_if_empty();
+  return removed;
 }
 
 }   // namespace duet::runtime

@@ -13,7 +13,7 @@ namespace duet::runtime {
 /// still be there.
 class RealClock final : public Clock {
  public:
-  explicit RealClock(boost::asio::any_io_executor executor);
+  explicit RealClock(const boost::asio::any_io_executor& executor);
   ~RealClock() override;
 
   [[nodiscard]] TimePoint now() const noexcept override;

@@ -2,6 +2,7 @@
 // handlers get their turn.
 #pragma once
 
+#include "runtime/limits.hpp"
 #include "runtime/scheduler.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,16 +15,23 @@ namespace duet::runtime {
 struct RealSchedulerOptions {
   std::uint32_t pumps_max =
       1;   ///< handlers posted at the same time; the threads that run the executor.
-  std::uint32_t slice_max = 64;   ///< runnables a pump runs before it re-posts itself.
+  /// runnables a pump runs before it re-posts itself; a slice ends after
+  /// limits::slice_ns_max as well.
+  std::uint32_t slice_max = limits::slice_activations_max;
 };
 
-/// Destroyed only when nothing is ready and no pump is posted.
+/// A pump is a posted handler that runs what is ready from a FIFO of its own, without a lock; when
+/// another pump is idle it gives half away. An idle pump posts nothing and parks no thread.
+///
+/// Destroyed only when nothing is ready, or after close().
 class RealScheduler final : public Scheduler {
  public:
   RealScheduler(boost::asio::any_io_executor executor, RealSchedulerOptions options);
   ~RealScheduler() override;
 
   void post(Runnable& runnable) noexcept override;
+  void post_all(RunnableQueue& runnables) noexcept override;
+  void close() noexcept override;
   void work_started() noexcept override;
   void work_finished() noexcept override;
 

@@ -47,6 +47,15 @@ class Scheduler {
   /// Makes `runnable` ready; it runs once for each post. Any thread. It must not be ready already.
   virtual void post(Runnable& runnable) noexcept = 0;
 
+  /// Posts all, in order, waking the host once.
+  virtual void post_all(RunnableQueue& runnables) noexcept {
+    while (Runnable* runnable = runnables.pop()) post(*runnable);
+  }
+
+  /// The end: returns when no runnable runs any more, and none will. What was ready is forgotten;
+  /// nothing may be posted afterwards. Not from inside a runnable.
+  virtual void close() noexcept = 0;
+
   /// Outstanding work: while more has started than finished, the host's run() does not return. Any
   /// thread.
   virtual void work_started() noexcept = 0;

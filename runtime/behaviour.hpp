@@ -1,0 +1,39 @@
+// behaviour.hpp: the coroutine type of behaviours, over Asio's awaitable.
+#pragma once
+
+#include "runtime/actor_executor.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/version.hpp>
+
+// -DDUET_AWAITABLE=public builds on Asio's public interface alone; the default, native, knows some
+// names of Asio's detail namespace and so awaits a message without touching the executor.
+#define DUET_AWAITABLE_IS_native 0
+#define DUET_AWAITABLE_IS_public 1
+#define DUET_AWAITABLE_JOIN_(a, b) a##b
+#define DUET_AWAITABLE_JOIN(a, b) DUET_AWAITABLE_JOIN_(a, b)
+#if !defined(DUET_AWAITABLE)
+#define DUET_AWAITABLE native
+#endif
+#define DUET_AWAITABLE_PUBLIC DUET_AWAITABLE_JOIN(DUET_AWAITABLE_IS_, DUET_AWAITABLE)
+
+namespace duet::runtime {
+
+/// A coroutine of an actor that gives a value. Await it in the behaviour, or in a race (`||`).
+template <typename T = void>
+using Async = boost::asio::awaitable<T, actor_executor>;
+
+/// The coroutine that is an actor: a free function, its parameters by value, the first of them a
+/// Self. Any Async and any Asio operation may be awaited in it; it resumes on the actor's strand.
+using Behaviour = Async<void>;
+
+/// The completion token for Asio operations in behaviours:
+///   std::size_t size = co_await socket.async_read_some(buffer, use_async);
+inline constexpr boost::asio::use_awaitable_t<actor_executor> use_async;
+
+}   // namespace duet::runtime
+
+#if !DUET_AWAITABLE_PUBLIC
+#include "runtime/detail/native_promise.hpp"
+#endif

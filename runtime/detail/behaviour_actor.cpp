@@ -1,0 +1,153 @@
+// behaviour_actor.cpp: the activation of a behaviour.
+#include "runtime/detail/behaviour_actor.hpp"
+
+#include "runtime/assert.hpp"
+#include "runtime/detail/arena.hpp"
+#include "runtime/detail/core.hpp"
+#include "runtime/error.hpp"
+
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+namespace duet::runtime::detail {
+
+void Wait::complete_later() noexcept {
+  if (complete_ || !linked()) return;
+  complete_ = true;
+  ++static_cast<BehaviourActor&>(actor()).complete_;
+}
+
+Wait::~Wait() {
+  if (complete_) --static_cast<BehaviourActor&>(actor()).complete_;
+}
+
+void Wait::wait_for(const char* what, const std::source_location& where, bool holds_work) noexcept {
+  link(holds_work);
+  actor().slot().side().set_wait(what, where);
+}
+
+void Wait::settle() noexcept {
+  if (complete_) --static_cast<BehaviourActor&>(actor()).complete_;
+  complete_ = false;
+  if (linked()) actor().slot().side().clear_wait();
+  unlink();
+}
+
+void Wait::throw_if_unwinding() const {
+  if (static_cast<BehaviourActor&>(actor()).unwinding()) {
+    throw boost::system::system_error(make_error_code(errc::cancelled));
+  }
+}
+
+Wait* BehaviourActor::first_complete() noexcept {
+  for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
+    auto* const wait = static_cast<Wait*>(pending);   // a behaviour has no other pendings
+    if (wait->complete()) return wait;
+  }
+  DUET_UNREACHABLE();
+}
+
+MessageHeader* BehaviourActor::try_message() noexcept {
+  if (left_ == 0) return nullptr;
+  Slot& own = slot();
+  own.take_urgent();
+  MessageHeader* const message = own.next_message();
+  if (message != nullptr) --left_;
+  return message;
+}
+
+/// True if something was done.
+bool BehaviourActor::work_once() {
+  Slot& own = slot();
+  if (!started_) {
+    started_ = true;
+    start();
+    return true;
+  }
+  if (complete_ > 0) {
+    first_complete()->resume();
+    return true;
+  }
+  own.take_urgent();
+  if (Node* const task = own.next_task()) {
+    if (left_ > 0) --left_;
+    task->ops->run(*task, *this);
+    return true;
+  }
+  if (receiving_ == nullptr) {
+    own.take_normal();   // so that the head may carry the idle mark
+    return false;
+  }
+  MessageHeader* const message = left_ > 0 ? own.next_message() : nullptr;
+  if (message == nullptr) return false;
+  --left_;
+  receiving_->deliver(*message);
+  return true;
+}
+
+ActorBase::Outcome BehaviourActor::activate() noexcept {
+  Slot& own = slot();
+  left_ = limits::activation_messages_max;
+  for (;;) {
+    try {
+      while (!ended() && work_once()) {
+        if (left_ == 0 && (own.has_task() || own.urgent_came())) break;
+      }
+    } catch (...) {   // left by a function on the actor's executor, not by the behaviour
+      end(ExitReason(ExitKind::failed, std::current_exception()));
+    }
+    if (ended()) return Outcome::ended;
+    SideRecord& side = own.side();
+    side.enter(Activity::waiting, thread_state().stamp);
+    const bool more = receiving_ != nullptr && own.has_message();
+    if (left_ == 0 && (more || own.has_task() || own.urgent_came())) return Outcome::again;
+    switch (own.try_idle()) {
+      case Inbox::Idle::idle:
+        return Outcome::idle;
+      case Inbox::Idle::reclaimed:
+        return Outcome::again;
+      case Inbox::Idle::busy:
+        side.enter(Activity::running, thread_state().stamp);
+        break;
+    }
+    if (left_ == 0) return Outcome::again;
+  }
+}
+
+void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
+  if (exception == nullptr) {
+    end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
+    return;
+  }
+  if (unwinding_) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const boost::system::system_error& error) {
+      const bool unwound = error.code() == make_error_code(errc::cancelled) ||
+                           error.code() == boost::asio::error::operation_aborted;
+      if (unwound) {
+        end(ExitReason(ExitKind::stopped));
+        return;
+      }
+    } catch (...) {   // any other is a failure, below
+    }
+  }
+  end(ExitReason(ExitKind::failed, exception));
+}
+
+void BehaviourActor::abandon_waits() noexcept {
+  receiving_ = nullptr;
+  while (Pending* const pending = this->pending().first()) pending->abandon();
+}
+
+void BehaviourActor::unwind() {
+  if (unwinding_) return;
+  unwinding_ = true;
+  signal_.emit(boost::asio::cancellation_type::terminal);
+  for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
+    pending->cancel();
+  }
+}
+
+}   // namespace duet::runtime::detail

@@ -1,0 +1,105 @@
+// behaviour_actor.hpp: an actor whose code is a coroutine.
+#pragma once
+
+#include "runtime/actor_base.hpp"
+#include "runtime/detail/node.hpp"
+#include "runtime/detail/slot.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <source_location>
+
+namespace duet::runtime::detail {
+
+/// A wait of a coroutine; it lies in the frame that awaits it.
+class Wait : public Pending {
+ public:
+  explicit Wait(ActorBase& actor) noexcept : Pending(actor) {}
+
+  /// Marks it complete; it resumes once the running code has come back to the activation.
+  void complete_later() noexcept;
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
+
+  /// Unlinks it and resumes its coroutine. Called by the activation only.
+  virtual void resume() = 0;
+
+  void cancel() noexcept override { complete_later(); }
+
+ protected:
+  ~Wait() override;
+
+  /// Links it; shows what it waits for.
+  void wait_for(const char* what, const std::source_location& where, bool holds_work) noexcept;
+  /// The wait is over; it may be destroyed.
+  void settle() noexcept;
+  /// Throws errc::cancelled once the behaviour is to unwind.
+  void throw_if_unwinding() const;
+
+ private:
+  bool complete_ = false;
+};
+
+/// A wait for the next message; one at a time.
+class MessageWait : public Wait {
+ public:
+  using Wait::Wait;
+  virtual void deliver(MessageHeader& message) = 0;
+};
+
+class BehaviourActor : public ActorBase {
+ public:
+  Outcome activate() noexcept override;
+
+  /// The next message, if the activation may still handle one.
+  [[nodiscard]] MessageHeader* try_message() noexcept;
+
+  void set_receiving(MessageWait* wait) noexcept { receiving_ = wait; }
+  [[nodiscard]] MessageWait* receiving() const noexcept { return receiving_; }
+
+  /// Once true, our awaits throw: the behaviour is to unwind.
+  [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
+
+  /// The coroutine that started with the actor, as opposed to the branches of a race.
+  [[nodiscard]] const void* root() const noexcept { return root_; }
+
+  /// Of the message received last.
+  [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
+  void received(const MessageHeader& message) noexcept {
+    envelope_ = message.envelope;
+    slot().side().set_message(message.ops->type);
+    slot().count_handled();
+  }
+
+ protected:
+  ~BehaviourActor() override = default;
+
+  /// Makes the coroutine run for the first time.
+  virtual void start() = 0;
+
+  void body_ended(const std::exception_ptr& exception) noexcept;
+  /// Lets go of all suspended coroutines; their frames are destroyed.
+  void abandon_waits() noexcept;
+  /// Ends the behaviour where it waits: our waits throw, Asio's operations are cancelled.
+  void unwind();
+
+  [[nodiscard]] boost::asio::cancellation_signal& unwind_signal() noexcept { return signal_; }
+  void set_root(const void* root) noexcept { root_ = root; }
+
+ private:
+  friend class Wait;
+  [[nodiscard]] bool work_once();
+  [[nodiscard]] Wait* first_complete() noexcept;
+
+  Envelope envelope_;
+  boost::asio::cancellation_signal signal_;
+  MessageWait* receiving_ = nullptr;
+  const void* root_ = nullptr;
+  std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
+  std::uint32_t complete_ = 0;
+  bool started_ = false;
+  bool unwinding_ = false;
+};
+
+}   // namespace duet::runtime::detail

@@ -1,0 +1,228 @@
+// core.cpp: a system's beginning, stop and end.
+#include "runtime/detail/core.hpp"
+
+#include "runtime/actor_base.hpp"
+#include "runtime/assert.hpp"
+#include "runtime/detail/host_service.hpp"
+#include "runtime/detail/pool.hpp"
+#include "runtime/real_clock.hpp"
+#include "runtime/real_completion_source.hpp"
+#include "runtime/real_random.hpp"
+#include "runtime/real_scheduler.hpp"
+
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
+
+#include <mutex>
+#include <utility>
+
+namespace duet::runtime::detail {
+
+namespace asio = boost::asio;
+
+/// A stop in progress: who is told, and the timer that ends its patience. Held by the core and by
+/// the clock; it reaches the core through the gate only.
+struct Core::Stopping final : Timer {
+  Stopping(Arena& arena_value, std::function<void(StopReport)> done_value)
+      : arena(arena_value), done(std::move(done_value)) {}
+  ~Stopping() override = default;
+
+  void expired() noexcept override {
+    if (const Inside inside(arena); inside) arena.core().complete_stop();
+    release(1);
+  }
+  void release(std::uint32_t count) noexcept {
+    if (holds.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+  }
+
+  Arena& arena;
+  std::function<void(StopReport)> done;
+  std::atomic<std::uint32_t> holds = 2;
+};
+
+namespace {
+
+/// A stop request in a mailbox.
+struct StopNode : Node {
+  static void drop(Node& node, errc) noexcept { destroy(static_cast<StopNode*>(&node)); }
+  static void run(Node& node, ActorBase& actor) {
+    destroy(static_cast<StopNode*>(&node));
+    actor.stop_requested();
+  }
+};
+constexpr NodeOps stop_ops = {&StopNode::drop,     &StopNode::run,           nullptr,     "stop",
+                              NodeOps::Kind::task, MessageClass::guaranteed, Lane::urgent};
+
+}   // namespace
+
+Core::Core(asio::any_io_executor executor, SystemOptions options)
+    : options_(std::move(options)),
+      executor_(std::move(executor)),
+      scheduler_(options_.scheduler),
+      clock_(options_.clock),
+      random_(options_.random),
+      completions_(options_.completions) {
+  DUET_ASSERT(options_.pumps > 0 && options_.bounded_max > 0 && options_.stamp_activations > 0);
+  if (scheduler_ == nullptr) {
+    RealSchedulerOptions scheduling;
+    scheduling.pumps_max = options_.pumps;
+    own_scheduler_ = std::make_unique<RealScheduler>(executor_, scheduling);
+    scheduler_ = own_scheduler_.get();
+  }
+  if (clock_ == nullptr) {
+    own_clock_ = std::make_unique<RealClock>(executor_);
+    clock_ = own_clock_.get();
+  }
+  if (random_ == nullptr) {
+    own_random_ = std::make_unique<RealRandom>();
+    random_ = own_random_.get();
+  }
+  if (completions_ == nullptr) {
+    own_completions_ = std::make_unique<RealCompletionSource>();
+    completions_ = own_completions_.get();
+  }
+  arena_ = &Arena::acquire(*this, asio::query(executor_, asio::execution::context));
+}
+
+Core::~Core() {
+  finish();
+}
+
+void Core::attach() {
+  host_ = &asio::use_service<HostService>(arena_->context());
+  host_->add(shared_from_this());
+}
+
+Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
+  if (stop_begun_.load(std::memory_order_relaxed) || finished()) {
+    actor.destroy();
+    return {};
+  }
+  const Inside inside(*arena_);
+  if (!inside) {
+    actor.destroy();
+    return {};
+  }
+  live_.fetch_add(1, std::memory_order_relaxed);
+  spawned_.fetch_add(1, std::memory_order_relaxed);
+  Slot& slot = arena_->take_slot();
+  slot.side().set_name(options.name);
+  ThreadState& state = thread_state();
+  Slot::Birth birth;
+  birth.actor = &actor;
+  birth.bounded_max = options.bounded_max == 0 ? options_.bounded_max : options.bounded_max;
+  birth.runs_inline = options.run_on_completion_thread;
+  if (state.core == this) birth.parent = Address(state.slot, state.generation);
+  const std::uint64_t generation = slot.open(birth, clock_->now());
+  // A stop that began meanwhile may have looked at this slot before it was open.
+  const Address address(&slot, generation);
+  if (stop_begun_.load(std::memory_order_seq_cst)) request_stop(address);
+  make_ready(slot);
+  return address;
+}
+
+bool Core::request_stop(const Address& address) noexcept {
+  if (address.empty()) return false;
+  const Inside inside(address.slot()->arena());
+  if (!inside || !address.alive()) return false;
+  auto* const node = create<StopNode>();
+  node->ops = &stop_ops;
+  node->generation = address.generation();
+  if (address.slot()->push(*node)) return true;
+  destroy(node);
+  return false;
+}
+
+void Core::stop(Duration patience, std::function<void(StopReport)> done) {
+  {
+    // The stop itself counts as one alive, so that it ends here at the earliest.
+    live_.fetch_add(1, std::memory_order_relaxed);
+    auto* const stopping = new Stopping(*arena_, std::move(done));
+    const std::lock_guard guard(stop_lock_);
+    DUET_ASSERT(!stop_begun_.load(), "stop() is called once");
+    stopping_ = stopping;
+    stop_begun_.store(true, std::memory_order_seq_cst);
+    clock_->arm(*stopping, clock_->now() + patience);
+  }
+  for (Slot* const slot : arena_->slots()) {
+    const std::uint64_t generation = slot->generation();
+    if (generation % 2 == 1) request_stop(Address(slot, generation));
+  }
+  if (live_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_stop();
+}
+
+/// Of the two who come here, the last actor and the timer, the first one reports.
+void Core::complete_stop() noexcept {
+  Stopping* stopping = nullptr;
+  {
+    const std::lock_guard guard(stop_lock_);
+    stopping = std::exchange(stopping_, nullptr);
+  }
+  if (stopping == nullptr) return;
+  StopReport report;
+  if (live_.load(std::memory_order_acquire) != 0) report.stragglers = snapshot().actors;
+  std::function<void(StopReport)> done = std::move(stopping->done);
+  stopping->release(clock_->cancel(*stopping) ? 2 : 1);
+  if (done == nullptr) return;
+  asio::post(executor_, [done = std::move(done), report = std::move(report)]() mutable {
+    done(std::move(report));
+  });
+}
+
+void Core::ended(Slot& slot, std::uint64_t sent, std::uint64_t handled) noexcept {
+  sent_by_dead_.fetch_add(sent, std::memory_order_relaxed);
+  handled_by_dead_.fetch_add(handled, std::memory_order_relaxed);
+  arena_->give_slot(slot);
+  const bool last = live_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (last && stop_begun_.load(std::memory_order_acquire) && !finished()) complete_stop();
+}
+
+void Core::report_failure(Slot& slot, std::uint64_t generation, const ExitReason& reason) noexcept {
+  failed_.fetch_add(1, std::memory_order_relaxed);
+  if (options_.on_failure == nullptr) return;
+  options_.on_failure(ActorFailure{slot.side().name(), Address(&slot, generation), reason});
+}
+
+bool Core::compute(BlockingCall& call) {
+  {
+    const std::lock_guard guard(lanes_lock_);
+    while (lanes_.size() < options_.compute_threads) {
+      const std::string name = options_.name + "-compute" + std::to_string(lanes_.size());
+      lanes_.push_back(completions_->open_lane(name, options_.compute_queued_max));
+    }
+  }
+  const std::uint32_t first = next_lane_.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[(first + i) % lanes_.size()]->push(call)) return true;
+  }
+  return false;
+}
+
+void Core::finish() noexcept {
+  if (finished_.exchange(true, std::memory_order_acq_rel)) return;
+  DUET_ASSERT(thread_state().core != this, "a system cannot be destroyed by one of its actors");
+  arena_->gate.close();
+  scheduler_->close();
+  lanes_.clear();
+  destroy_actors();
+  {
+    const std::lock_guard guard(stop_lock_);
+    if (stopping_ != nullptr) stopping_->release(clock_->cancel(*stopping_) ? 2 : 1);
+    stopping_ = nullptr;
+  }
+  if (host_ != nullptr) host_->remove(*this);
+  Arena::release(*arena_);
+  own_completions_.reset();
+  own_clock_.reset();
+  own_scheduler_.reset();
+  executor_ = nullptr;
+}
+
+void Core::destroy_actors() noexcept {
+  for (Slot* const slot : arena_->slots()) {
+    if (slot->generation() % 2 == 1) slot->end();
+  }
+}
+
+}   // namespace duet::runtime::detail

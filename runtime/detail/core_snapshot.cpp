@@ -1,0 +1,90 @@
+// core_snapshot.cpp: reads side records; takes no lock that an actor could hold for long.
+#include "runtime/detail/core.hpp"
+
+#include <algorithm>
+
+namespace duet::runtime::detail {
+namespace {
+
+LaneSnapshot lane_of(const Slot& slot, Lane lane) {
+  const SideRecord& side = slot.side();
+  const bool normal = lane == Lane::normal;
+  LaneSnapshot snapshot;
+  snapshot.depth = slot.inbox().count(lane) +
+                   (normal ? side.normal_depth : side.urgent_depth).load(std::memory_order_relaxed);
+  snapshot.peak =
+      std::max(snapshot.depth,
+               (normal ? side.normal_peak : side.urgent_peak).load(std::memory_order_relaxed));
+  return snapshot;
+}
+
+std::string text_of(const char* text) {
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+}   // namespace
+
+ActorSnapshot Core::snapshot(const Slot& slot) const {
+  const SideRecord& side = slot.side();
+  ActorSnapshot actor;
+  actor.number = slot.index() + 1ULL;
+  actor.parent = slot.parent().number();
+  actor.generation = slot.generation();
+  actor.name = side.name();
+  actor.since = side.since();
+  switch (side.activity()) {
+    case Activity::none:
+    case Activity::starting:
+      actor.state = ActorState::starting;
+      break;
+    case Activity::running:
+      actor.state = ActorState::running;
+      break;
+    case Activity::waiting:
+      actor.state = slot.inbox().active() ? ActorState::ready : ActorState::waiting;
+      break;
+  }
+  actor.message = text_of(side.message());
+  actor.waits_for = text_of(side.waits_for());
+  if (!actor.waits_for.empty()) {
+    actor.file = text_of(side.file());
+    actor.line = side.line();
+    if (const Slot* const other = side.waits_on()) actor.waits_on = other->index() + 1ULL;
+  }
+  actor.normal = lane_of(slot, Lane::normal);
+  actor.urgent = lane_of(slot, Lane::urgent);
+  actor.sent = slot.sent();
+  actor.handled = slot.handled();
+  return actor;
+}
+
+SystemSnapshot Core::snapshot() const {
+  SystemSnapshot system;
+  system.name = options_.name;
+  const auto count = [this](DeadLetter reason) {
+    return dead_letters_[static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
+  };
+  SystemCounters& counters = system.counters;
+  counters.spawned = spawned_.load(std::memory_order_relaxed);
+  counters.failed = failed_.load(std::memory_order_relaxed);
+  counters.sent =
+      sent_outside_.load(std::memory_order_relaxed) + sent_by_dead_.load(std::memory_order_relaxed);
+  counters.delivered = handled_by_dead_.load(std::memory_order_relaxed);
+  counters.refused = count(DeadLetter::refused);
+  counters.receiver_gone = count(DeadLetter::receiver_gone);
+  counters.expired = count(DeadLetter::expired);
+  counters.superseded = count(DeadLetter::superseded);
+  counters.late_replies = count(DeadLetter::late_reply);
+  const Inside inside(*arena_);
+  if (finished() || !inside) return system;
+  system.now = clock_->now();
+  for (const Slot* const slot : arena_->slots()) {
+    if (slot->generation() % 2 == 0) continue;
+    system.actors.push_back(snapshot(*slot));
+    counters.sent += system.actors.back().sent;
+    counters.delivered += system.actors.back().handled;
+  }
+  return system;
+}
+
+}   // namespace duet::runtime::detail

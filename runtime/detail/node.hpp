@@ -1,0 +1,99 @@
+// node.hpp: what lies in a mailbox.
+#pragma once
+
+#include "runtime/address.hpp"
+#include "runtime/error.hpp"
+#include "runtime/message.hpp"
+#include "runtime/time.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace duet::runtime {
+
+class ActorBase;
+
+/// What every message carries beside its content.
+struct Envelope {
+  Address sender;         // empty from outside the system
+  std::uint64_t id = 0;   // the sender's running number; from outside, the system's
+  TimePoint deadline = TimePoint::max();
+};
+
+namespace detail {
+
+class Slot;
+struct Node;
+
+/// What a node is; one constant a type, so that a node carries a pointer only.
+struct NodeOps {
+  enum class Kind : std::uint8_t { message, task };
+
+  /// Frees the node. A reply that it carries is answered with `reason`.
+  void (*drop)(Node& node, errc reason) noexcept;
+  /// Of a task: runs on the receiver's strand and frees the node.
+  void (*run)(Node& node, ActorBase& actor);
+  /// Of a latest message: the content of `fresh` replaces that of `queued`.
+  void (*replace)(Node& queued, Node& fresh) noexcept;
+  const char* type;
+  Kind kind;
+  MessageClass message_class;
+  Lane lane;
+};
+
+struct Node {
+  Node* next = nullptr;
+  const NodeOps* ops = nullptr;
+  std::uint64_t generation = 0;   // the life of the receiver that is meant
+};
+
+struct MessageHeader : Node {
+  Envelope envelope;
+  MessageHeader* latest_next = nullptr;   // in the slot's list of queued latest messages
+};
+
+/// FIFO of nodes, of one thread at a time. Circular, so that it is one pointer: the last node's
+/// next is the first.
+class NodeList {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return last_ == nullptr; }
+
+  void push(Node& node) noexcept { append(node, node); }
+
+  [[nodiscard]] Node* pop() noexcept {
+    if (last_ == nullptr) return nullptr;
+    Node* const first = last_->next;
+    if (first == last_) {
+      last_ = nullptr;
+    } else {
+      last_->next = first->next;
+    }
+    return first;
+  }
+
+  /// A chain that was linked newest first. Returns how many nodes it had.
+  std::uint32_t append_reversed(Node* newest) noexcept {
+    if (newest == nullptr) return 0;
+    Node* const last = newest;
+    Node* oldest = nullptr;
+    std::uint32_t count = 0;
+    while (newest != nullptr) {
+      Node* const older = std::exchange(newest->next, oldest);
+      oldest = std::exchange(newest, older);
+      ++count;
+    }
+    append(*oldest, *last);
+    return count;
+  }
+
+ private:
+  void append(Node& first, Node& last) noexcept {
+    last.next = last_ == nullptr ? &first : std::exchange(last_->next, &first);
+    last_ = &last;
+  }
+
+  Node* last_ = nullptr;
+};
+
+}   // namespace detail
+}   // namespace duet::runtime

@@ -1,0 +1,129 @@
+// pool.hpp: memory for nodes, frames and actors from size-classed freelists of the thread.
+#pragma once
+
+#include "runtime/limits.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace duet::runtime::detail {
+
+struct FreeNode {
+  FreeNode* next;
+  FreeNode* next_chain;   // in the depot, of a chain's first node
+  std::uint32_t count;    // in the depot, nodes of the chain
+};
+
+/// A thread's freelist of one size class.
+struct Shelf {
+  FreeNode* first = nullptr;
+  FreeNode* spare =
+      nullptr;   // one more chain, so that a thread at the border does not go to and fro
+  std::uint32_t count = 0;
+  std::uint32_t count_max = 0;   // zero until first used, and again once the thread ends
+  std::uint32_t spare_count = 0;
+};
+
+/// Threads trade whole chains through a depot, so that memory which always flows from one thread to
+/// another is neither hoarded nor allocated anew. What the freelists own stays with the process.
+class Pool {
+ public:
+  static constexpr std::size_t step = 32;   // bytes between two size classes
+  static constexpr std::size_t classes = limits::pooled_bytes_max / step;
+
+  [[nodiscard]] static void* take(std::size_t size_class) {
+    Shelf& shelf = shelves_[size_class];
+    if (shelf.first == nullptr) refill(size_class);
+    FreeNode* const free = shelf.first;
+    shelf.first = free->next;
+    --shelf.count;
+    return free;
+  }
+
+  static void give(void* memory, std::size_t size_class) noexcept {
+    Shelf& shelf = shelves_[size_class];
+    if (shelf.count >= shelf.count_max) {
+      spill(size_class, memory);
+      return;
+    }
+    shelf.first = new (memory) FreeNode{shelf.first, nullptr, 0};
+    ++shelf.count;
+  }
+
+  [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
+    return (bytes + step - 1) / step - 1;
+  }
+
+ private:
+  friend struct PoolFlush;
+
+  static void refill(std::size_t size_class);
+  static void spill(std::size_t size_class, void* memory) noexcept;
+  static void open(Shelf& shelf, std::size_t size_class);
+  static void flush() noexcept;
+
+  static inline constinit thread_local std::array<Shelf, classes> shelves_{};
+  static inline constinit thread_local bool ended_ = false;
+};
+
+/// At least `bytes`, aligned for any ordinary type. Under sanitizers plain operator new, so that
+/// they see the end of each life.
+[[nodiscard]] inline void* allocate(std::size_t bytes) {
+#if !defined(DUET_SANITIZED)
+  if (bytes <= limits::pooled_bytes_max) return Pool::take(Pool::class_of(bytes));
+#endif
+  return ::operator new(bytes);
+}
+
+inline void deallocate(void* memory, std::size_t bytes) noexcept {
+#if !defined(DUET_SANITIZED)
+  if (bytes <= limits::pooled_bytes_max) {
+    Pool::give(memory, Pool::class_of(bytes));
+    return;
+  }
+#endif
+  ::operator delete(memory);
+}
+
+template <typename T, typename... Args>
+[[nodiscard]] T* create(Args&&... args) {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+  void* const memory = allocate(sizeof(T));
+  try {
+    return new (memory) T(std::forward<Args>(args)...);
+  } catch (...) {
+    deallocate(memory, sizeof(T));
+    throw;
+  }
+}
+
+/// `T` is the very type that was created.
+template <typename T>
+void destroy(T* object) noexcept {
+  object->~T();
+  deallocate(object, sizeof(T));
+}
+
+/// For Asio's handlers and for shared states.
+template <typename T>
+struct PoolAllocator {
+  using value_type = T;
+  PoolAllocator() = default;
+  template <typename U>
+  PoolAllocator(const PoolAllocator<U>&) noexcept {}
+  [[nodiscard]] T* allocate(std::size_t count) {
+    return static_cast<T*>(detail::allocate(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    detail::deallocate(memory, count * sizeof(T));
+  }
+  template <typename U>
+  bool operator==(const PoolAllocator<U>&) const noexcept {
+    return true;
+  }
+};
+
+}   // namespace duet::runtime::detail

@@ -1,0 +1,127 @@
+// side_record.hpp: what anyone may read about an actor at any time, even when it is stuck.
+#pragma once
+
+#include "runtime/limits.hpp"
+#include "runtime/time.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <source_location>
+#include <string>
+#include <string_view>
+
+namespace duet::runtime::detail {
+
+class Slot;
+
+enum class Activity : std::uint8_t { none, starting, running, waiting };
+
+/// One writer at a time, the activation; readers see each field whole, not all of one moment.
+class SideRecord {
+ public:
+  static constexpr std::size_t name_words = (limits::name_characters_max + 1) / 8;
+
+  void set_name(std::string_view name) noexcept {
+    std::array<char, name_words * 8> text{};
+    std::copy_n(name.data(), std::min(name.size(), limits::name_characters_max), text.data());
+    for (std::size_t i = 0; i < name_words; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data() + i * 8, 8);
+      name_[i].store(word, std::memory_order_relaxed);
+    }
+  }
+
+  [[nodiscard]] std::string name() const {
+    std::array<char, name_words * 8> text{};
+    for (std::size_t i = 0; i < name_words; ++i) {
+      const std::uint64_t word = name_[i].load(std::memory_order_relaxed);
+      std::memcpy(text.data() + i * 8, &word, 8);
+    }
+    return std::string(text.data());
+  }
+
+  void enter(Activity activity, TimePoint now) noexcept {
+    since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    activity_.store(activity, std::memory_order_relaxed);
+  }
+
+  void set_message(const char* type) noexcept { message_.store(type, std::memory_order_relaxed); }
+
+  void set_wait(const char* what, const std::source_location& where) noexcept {
+    waits_for_.store(what, std::memory_order_relaxed);
+    file_.store(where.file_name(), std::memory_order_relaxed);
+    line_.store(where.line(), std::memory_order_relaxed);
+  }
+
+  void set_waits_on(Slot* slot, std::uint64_t generation) noexcept {
+    waits_on_.store(slot, std::memory_order_relaxed);
+    waits_on_generation_.store(generation, std::memory_order_relaxed);
+  }
+
+  void clear_wait() noexcept {
+    waits_for_.store(nullptr, std::memory_order_relaxed);
+    waits_on_.store(nullptr, std::memory_order_relaxed);
+  }
+
+  void stashed(std::atomic<std::uint32_t>& depth, std::atomic<std::uint32_t>& peak,
+               std::uint32_t more) noexcept {
+    const std::uint32_t now = depth.load(std::memory_order_relaxed) + more;
+    depth.store(now, std::memory_order_relaxed);
+    if (now > peak.load(std::memory_order_relaxed)) peak.store(now, std::memory_order_relaxed);
+  }
+
+  void reset() noexcept {
+    set_name({});
+    enter(Activity::none, TimePoint{});
+    set_message(nullptr);
+    clear_wait();
+    for (auto* count : {&normal_depth, &normal_peak, &urgent_depth, &urgent_peak}) {
+      count->store(0, std::memory_order_relaxed);
+    }
+  }
+
+  [[nodiscard]] Activity activity() const noexcept {
+    return activity_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] TimePoint since() const noexcept {
+    return TimePoint(Duration(since_.load(std::memory_order_relaxed)));
+  }
+  [[nodiscard]] const char* message() const noexcept {
+    return message_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] const char* waits_for() const noexcept {
+    return waits_for_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] const char* file() const noexcept { return file_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t line() const noexcept {
+    return line_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Slot* waits_on() const noexcept {
+    return waits_on_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t waits_on_generation() const noexcept {
+    return waits_on_generation_.load(std::memory_order_relaxed);
+  }
+
+  // Nodes taken from the inbox and not handled yet; the inbox counts the others.
+  std::atomic<std::uint32_t> normal_depth = 0;
+  std::atomic<std::uint32_t> normal_peak = 0;
+  std::atomic<std::uint32_t> urgent_depth = 0;
+  std::atomic<std::uint32_t> urgent_peak = 0;
+
+ private:
+  std::array<std::atomic<std::uint64_t>, name_words> name_{};
+  std::atomic<std::int64_t> since_ = 0;
+  std::atomic<const char*> message_ = nullptr;
+  std::atomic<const char*> waits_for_ = nullptr;
+  std::atomic<Slot*> waits_on_ = nullptr;
+  std::atomic<std::uint64_t> waits_on_generation_ = 0;
+  std::atomic<const char*> file_ = nullptr;
+  std::atomic<std::uint32_t> line_ = 0;
+  std::atomic<Activity> activity_ = Activity::none;
+};
+
+}   // namespace duet::runtime::detail

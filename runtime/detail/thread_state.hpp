@@ -1,0 +1,51 @@
+// thread_state.hpp: which actor runs on this thread.
+#pragma once
+
+#include "runtime/error.hpp"
+#include "runtime/scheduler.hpp"
+#include "runtime/time.hpp"
+
+#include <cstdint>
+
+namespace duet::runtime {
+
+struct Envelope;
+
+namespace detail {
+
+class Core;
+class Slot;
+
+struct ThreadState {
+  Core* core = nullptr;               // of the running activation
+  Slot* slot = nullptr;               // the running actor; null between activations
+  std::uint64_t generation = 0;       // its life
+  RunnableQueue* collect = nullptr;   // where ready actors go while one runs on a completion thread
+  Core* collect_core = nullptr;       // those of this system
+  std::uint32_t stamps_left = 0;      // activations that may still use `stamp`
+  errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
+  TimePoint stamp{};
+  const Envelope* envelope = nullptr;   // of the message that a handler actor handles
+};
+
+[[nodiscard]] inline ThreadState& thread_state() noexcept {
+  static constinit thread_local ThreadState state;
+  return state;
+}
+
+/// Messages destroyed in its scope answer their asker with `reason`.
+class DropScope {
+ public:
+  explicit DropScope(errc reason) noexcept : before_(thread_state().drop_reason) {
+    thread_state().drop_reason = reason;
+  }
+  DropScope(const DropScope&) = delete;
+  DropScope& operator=(const DropScope&) = delete;
+  ~DropScope() { thread_state().drop_reason = before_; }
+
+ private:
+  errc before_;
+};
+
+}   // namespace detail
+}   // namespace duet::runtime

@@ -1,0 +1,38 @@
+// limits.hpp: the bounds of the runtime, each with its reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace duet::runtime::limits {
+
+/// Messages and completions that one activation handles: long enough to pay for the queue, short
+/// enough for a neighbour.
+inline constexpr std::uint32_t activation_messages_max = 64;
+
+/// Activations a pump runs before the host gets its turn: fewer cost throughput, more make the
+/// host's own handlers late.
+inline constexpr std::uint32_t slice_activations_max = 128;
+
+/// The same in time, for actors whose messages are heavy.
+inline constexpr std::uint64_t slice_ns_max = 100'000;
+
+/// A busy pump looks at the shared list this often, so that no ready actor starves there.
+inline constexpr std::uint32_t shared_look_activations = 32;
+
+/// Activations that share one reading of the clock in the side records.
+inline constexpr std::uint32_t stamp_activations_max = 32;
+
+/// Characters of an actor's name that its side record keeps; the rest is cut.
+inline constexpr std::size_t name_characters_max = 23;
+
+/// Queued bounded messages an actor takes unless its options say otherwise.
+inline constexpr std::uint32_t bounded_messages_default = 1024;
+
+/// Bytes from which a node, frame or actor comes from the heap instead of a freelist.
+inline constexpr std::size_t pooled_bytes_max = 2048;
+
+/// Nodes of one freelist chain: what threads trade with the depot at a time.
+inline constexpr std::uint32_t chain_nodes_max = 64;
+
+}   // namespace duet::runtime::limits
