@@ -30,7 +30,6 @@ bool Ranges::covers(std::uint64_t begin, std::uint64_t end) const {
 
 Flow::Flow(std::span<const Program> cores, const KvLayout& kv, std::uint32_t last_token)
     : cores_(cores),
-      kv_(kv),
       last_token_(last_token),
       buffers_(cores.front().buffers.size()),
       early_(buffers_, false) {

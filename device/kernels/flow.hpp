@@ -64,7 +64,6 @@ class Flow {
   void meet(const std::vector<Access>& accesses);
 
   const std::span<const Program> cores_;
-  const KvLayout& kv_;
   const std::uint32_t last_token_;
   const std::size_t buffers_;
   std::vector<Ranges> written_[2];   ///< by place: what this core may read.
