@@ -19,10 +19,13 @@ struct ModelOptions {
   std::uint32_t requests_waiting_max =
       64;   ///< a worker's queue; refused with `overloaded` above it.
   std::uint64_t prompt_tokens_waiting_max = 65536;
-  std::uint32_t inflight_max = 1;   ///< 2 needs verified separate buffers and ping/pong.
+  std::uint32_t sequences_max = 0;   ///< with KV at a time; 0 = the manifest's slots, never above.
+  std::uint32_t inflight_max = 1;    ///< 2 needs verified separate buffers and ping/pong.
   std::chrono::milliseconds queue_timeout{30000};   ///< then `overloaded`, before any header.
   std::chrono::milliseconds request_timeout{600000};
   std::chrono::milliseconds job_deadline_min{10000};   ///< the watchdog's floor.
+  std::string package;            ///< its own package directory; "" = DeviceOptions::package.
+  std::string tokenizer_sha256;   ///< must be the manifest's; "" = not checked.
 };
 
 /// Decode first; after so many decodes or so long the oldest prefill of the best class runs (R-9.3,
