@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,6 +25,20 @@ inline constexpr std::size_t stops_max = 16;
 
 /// OpenAI's bound of top_logprobs.
 inline constexpr std::uint32_t logprobs_top_max = 20;
+
+/// Running requests of the whole server; each is an actor of a few KiB.
+inline constexpr std::size_t requests_max = 10000;
+
+/// Tries to bring a board back after a fault; a board that needs more needs a person.
+inline constexpr std::uint32_t recoveries_max = 3;
+
+/// Before the second try; twice as long before the third. A thermal trip needs seconds, a client's
+/// patience ends in minutes.
+inline constexpr std::chrono::seconds recovery_pause{2};
+
+/// Orders that wait for a buffer or a place in flight: the worker's two and the supervisor's one,
+/// twice.
+inline constexpr std::size_t orders_max = 6;
 
 /// Seconds. From a null device's half millisecond to a long prefill behind a queue.
 inline constexpr std::array<double, 14> latency_buckets_seconds = {

@@ -1,0 +1,95 @@
+// duet_service.cpp: spawning, and the calls of front ends as messages.
+#include "actors/duet_service.hpp"
+
+#include "actors/model_worker.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace duet::actors {
+
+namespace {
+
+const device::Model& model_of(const device::Manifest& manifest, const ModelOptions& options) {
+  for (const device::Model& model : manifest.models) {
+    const bool named = options.package_model.empty() ? model.alias == options.alias
+                                                     : model.name == options.package_model;
+    if (named && model.chip == options.chip) return model;
+  }
+  throw std::invalid_argument("the package has no model for '" + options.alias + "' on chip " +
+                              std::to_string(options.chip));
+}
+
+/// Asks the supervisor to end and tells the host.
+runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
+                                       runtime::Ref<DeviceSupervisorMessage> supervisor,
+                                       runtime::Duration patience, std::function<void(bool)> done) {
+  ShutDown question;
+  const auto answer = co_await self.ask(supervisor, std::move(question), patience);
+  done(answer.has_value() && *answer);
+}
+
+}   // namespace
+
+DuetService::DuetService(runtime::System& system, device::Device& device,
+                         std::shared_ptr<const device::Package> package, ServiceOptions options,
+                         ServiceHooks hooks)
+    : system_(system), stop_deadline_(options.stop_deadline) {
+  SupervisorSetup setup;
+  std::vector<Route> routes;
+  for (const ModelOptions& model : options.models) {
+    auto board = std::make_shared<ModelBoard>(model.alias, model.chip);
+    const device::Model& found = model_of(package->manifest(), model);
+    runtime::ActorOptions worker_options("model-worker");
+    worker_options.bounded_max = model.requests_waiting_max;
+    const auto worker =
+        system_.spawn<ModelWorker>(worker_options, model, options.scheduling, board);
+    routes.push_back({model.alias, model.chip, worker, board, model.request_timeout});
+    setup.models.push_back({model, worker, board, &found});
+    boards_.push_back(std::move(board));
+  }
+  router_ = system_.spawn<Router>("router", std::move(routes), std::move(hooks.on_request));
+  setup.device = &device;
+  setup.package = std::move(package);
+  setup.options = options.device;
+  setup.options.drain_deadline = options.stop_deadline;
+  setup.router = router_;
+  setup.log = std::move(hooks.on_life_cycle);
+  setup.restart_process = std::move(hooks.restart_process);
+  supervisor_ = system_.spawn("device-supervisor", device_supervisor, std::move(setup));
+}
+
+void DuetService::submit(GenerateRequest request, std::shared_ptr<OutputStream> stream) {
+  SubmitRequest command(std::move(request), stream);
+  const auto status = router_.send(std::move(command));
+  if (status) return;
+  stream->fail(
+      ServiceError(errc::overloaded, "the server has too many requests; try again later", "", 1));
+}
+
+void DuetService::cancel(const std::string& id, const std::string& key, bool any_key,
+                         std::function<void(CancelResult)> done) {
+  const auto status = router_.send(CancelById(id, key, any_key, done));
+  if (!status) done(CancelResult::not_found);
+}
+
+std::vector<ModelStatus> DuetService::models() const {
+  std::vector<ModelStatus> all;
+  for (const auto& board : boards_) all.push_back(board->status());
+  return all;
+}
+
+std::vector<ModelMetrics> DuetService::metrics() const {
+  std::vector<ModelMetrics> all;
+  for (const auto& board : boards_) all.push_back(board->metrics());
+  return all;
+}
+
+void DuetService::shut_down(std::function<void(bool)> done) {
+  // The drain, the calls that may each wait for the vendor, and the release.
+  const auto patience = 2 * stop_deadline_ + std::chrono::minutes(2);
+  const auto spawned = system_.spawn("shut-down", shut_down_behaviour, supervisor_, patience, done);
+  if (spawned.empty()) done(false);
+}
+
+}   // namespace duet::actors
