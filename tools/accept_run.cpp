@@ -314,7 +314,7 @@ bool AcceptRun::report_overlap(const std::string& what, std::span<const device::
 }
 
 bool AcceptRun::both_at_once(DeviceClient& client) {
-  std::vector<std::optional<device::result<GoldenVerdict>>> verdicts(chips_.size());
+  std::vector<std::optional<device::result<device::GoldenVerdict>>> verdicts(chips_.size());
   const auto trace = traced(client, [&](std::size_t i) {
     const device::Golden& golden = package_->golden(chips_[i].model->name);
     verdicts[i] = check_golden_on(*chips_[i].client, golden, 0, golden.prompts.size());

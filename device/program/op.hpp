@@ -92,7 +92,7 @@ enum class GraphKind : std::uint8_t { prefill = 0, decode = 1 };
 /// What one ELF file holds. `numerics` names the rules of the arithmetic; 1 is W8A8 as
 /// docs/numerics.md defines it.
 struct Program {
-  std::string graph;   ///< exact graph name, e.g. "model_a.prefill".
+  std::string graph;   ///< exact graph name, e.g. "model_a_prefill".
   GraphKind kind = GraphKind::prefill;
   std::uint32_t chip = 0;    ///< the one chip it was compiled for.
   std::uint32_t core = 0;    ///< the CalCore of that chip: 0 or 1.

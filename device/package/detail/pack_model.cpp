@@ -61,8 +61,8 @@ class ModelBuilder {
     model_.source_sha256 = input_.sha256;
     std::string base = model_.name;
     std::replace(base.begin(), base.end(), '-', '_');
-    model_.prefill = base + ".prefill";
-    model_.decode = base + ".decode";
+    model_.prefill = base + "_prefill";
+    model_.decode = base + "_decode";
   }
 
   Section& add_section(const std::string& name, SectionKind kind, const std::string& graph = {}) {

@@ -178,8 +178,8 @@ BOOST_AUTO_TEST_CASE(both_demo_models_follow_their_goldens_at_the_same_time) {
 BOOST_AUTO_TEST_CASE(the_trace_of_real_computations_shows_both_chips_busy_at_once) {
   constexpr int pairs_max = 200;
   Bench bench{1};
-  const GraphHandle a = bench.handle("model_a.prefill");
-  const GraphHandle b = bench.handle("model_b.prefill");
+  const GraphHandle a = bench.handle("model_a_prefill");
+  const GraphHandle b = bench.handle("model_b_prefill");
   BOOST_REQUIRE(b < bench.graphs.size());
   const std::vector<std::uint32_t> prompt(100, 5);
   ValidateOptions trust;
