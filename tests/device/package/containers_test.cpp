@@ -18,7 +18,7 @@ using Bytes = std::vector<std::byte>;
 
 Program sample_program() {
   Program program;
-  program.graph = "model_a.prefill";
+  program.graph = "model_a_prefill";
   program.chip = 1;
   program.core = 1;
   program.logits = 0;

@@ -26,7 +26,7 @@ Manifest sample() {
   model.tensors = {{"t", DType::q8_0, {64, 32}, 64, 2176}};
   m.models.push_back(model);
   Graph graph;
-  graph.name = "model_a.prefill";
+  graph.name = "model_a_prefill";
   graph.target_chips = {0};
   graph.inputs = {{"tokens", DType::i32, {1, 64}}};
   graph.programs = {"p0", "p1"};

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(links_and_special_files_are_refused) {
 BOOST_AUTO_TEST_CASE(several_faults_are_reported_together) {
   Forgery forgery;
   forgery.section("model-a.kv").chip_mask = 0;
-  forgery.graph("model_b.decode").calc_mchip = true;
+  forgery.graph("model_b_decode").calc_mchip = true;
   forgery.manifest.models[1].quantization = "W4A16";
   forgery.write("compatibility.json", "{}");
   forgery.seal();
