@@ -169,11 +169,12 @@ void RequestReader::fail(unsigned status, std::string message) {
 }
 
 // Beast asserts that a last chunk is at least five bytes long when it looks at it for the second
-// time, so it is not shown a chunk header with fewer. Nothing is held up: at least as many follow.
-bool RequestReader::withheld(std::size_t available) const noexcept {
-  constexpr std::size_t chunk_header_and_end = 5;
+// time, so what may become one is not shown to it before. Nothing is held up by that: at least as
+// many bytes follow.
+bool RequestReader::withheld(std::string_view bytes) const noexcept {
+  constexpr std::size_t last_chunk_bytes = 5;
   return parser_->is_header_done() && parser_->head.chunked && parser_->chunk_missing == 0 &&
-         available < chunk_header_and_end;
+         bytes.size() < last_chunk_bytes && bytes.find('0') != std::string_view::npos;
 }
 
 std::size_t RequestReader::feed(std::string_view bytes) {
@@ -189,7 +190,7 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     const bool had_head = parser.is_header_done();
     if (had_head) status_ = parser.is_done() ? Status::complete : Status::need_more;
     if (status_ == Status::complete) return used;
-    if (used == bytes.size() || withheld(bytes.size() - used)) return used;
+    if (used == bytes.size() || withheld(bytes.substr(used))) return used;
     error_code ec;
     const std::size_t taken = parser.put({bytes.data() + used, bytes.size() - used}, ec);
     used += taken;

@@ -75,7 +75,7 @@ class RequestReader {
   void refuse(const boost::system::error_code& ec, std::size_t waiting);
   void refuse_header_size();
   void check_head();
-  [[nodiscard]] bool withheld(std::size_t available) const noexcept;
+  [[nodiscard]] bool withheld(std::string_view bytes) const noexcept;
 
   ReaderLimits limits_;
   std::unique_ptr<Parser> parser_;
