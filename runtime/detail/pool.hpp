@@ -78,7 +78,7 @@ class Pool {
   return ::operator new(bytes);
 }
 
-inline void deallocate(void* memory, std::size_t bytes) noexcept {
+inline void deallocate(void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
 #if !defined(DUET_SANITIZED)
   if (bytes <= limits::pooled_bytes_max) {
     Pool::give(memory, Pool::class_of(bytes));

@@ -9,6 +9,9 @@
 
 namespace duet::runtime::detail {
 
+class Pending;
+class Slot;
+
 /// Held twice: by the actor that waits, and by the clock, later the mailbox. Whoever lets go last
 /// frees it, so that a timer may be due while it is cancelled.
 class TimerNode final : public Timer, public Node {
