@@ -27,11 +27,12 @@ using namespace duet::tools;   // NOLINT: this is the program of that folder
 
 constexpr const char* help = R"(usage: duet-accept run PACKAGE [options]
 
-Runs the acceptance sequence on the emulated board and prints each device call in order: validate, open (board lock,
-device reset), load, validate what was loaded, configure once, sessions and buffers, golden of each model, both at once,
-output and trace verified, questions, drain, reset configuration, release. Nothing is opened if the package has an error.
+Runs the acceptance sequence on the emulated board and prints each device call in order: validate,
+open (board lock, device reset), load, validate what was loaded, configure once, sessions and
+buffers, golden of each model, both at once, output and trace verified, questions, drain, reset
+configuration, release. Nothing is opened if the package has an error.
 
-  --ask ALIAS=TEXT     asks that model when everything has passed; several questions are asked at the same time
+  --ask ALIAS=TEXT     asks that model when everything has passed; several at the same time
   --max-tokens N       length of an answer at most (default 400)
   --trust FILE         public key that may have signed the package; may be given more than once
   --allow-unsigned     accept a package whose signature cannot be verified

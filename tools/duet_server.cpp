@@ -45,8 +45,9 @@ Serves the models of a configuration (calculet-dual-model/v1) behind one OpenAI-
   --port-file FILE     write the port there once clients are served
   --help               this text
 
-SIGTERM and SIGINT drain: readiness goes to 503, new requests are refused, running answers finish. A second one ends at once.
-Exit codes: 0 done, 1 a finding or a failure, 2 wrong use, 75 the board needs a restart of the process.
+SIGTERM and SIGINT drain: readiness goes to 503, new requests are refused, running answers finish.
+A second one ends at once.
+Exit codes: 0 done, 1 a finding or a failure, 2 wrong use, 75 the process must be restarted.
 )";
 
 int wrong_use(const std::string& what) {

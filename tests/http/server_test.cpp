@@ -1,4 +1,5 @@
 // server_test.cpp: the server over real sockets with a fake service: cases C01 to C21 as far as a
+// It is one file because each case starts the same server and the cases share its helpers.
 // front end decides them.
 #include "tests/http/server_fixture.hpp"
 
@@ -519,9 +520,9 @@ BOOST_AUTO_TEST_CASE(a_hundred_streams_at_once_keep_their_answers_apart) {
   server.service.on_submit([&](const actors::GenerateRequest& request,
                                const std::shared_ptr<actors::OutputStream>& stream) {
     // The id is the client's, so that the answer tells whose it is.
-    Streams::script(streams)(request, stream);
     stream->start(7);
     say(*stream, request.id);
+    Streams::script(streams)(request, stream);   // last: from here on the writers have it
   });
   constexpr std::size_t count = 100;
   std::vector<std::unique_ptr<Client>> clients;
