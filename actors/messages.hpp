@@ -166,7 +166,7 @@ class LogitsLease {
 using Tokens = std::shared_ptr<const std::vector<text::TokenId>>;
 
 // ---- to a Request
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 /// From ModelWorker: the chip has accepted the first prefill of the request; the commit point of
 /// the response.
@@ -336,7 +336,7 @@ using ChipSessionMessage =
     std::variant<RunJob, AskJob, ReleaseSequence, ReturnBuffer, JobDone, JobSettled>;
 
 // ---- to the Router
-// --------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct SubmitRequest {
   SubmitRequest(GenerateRequest what, std::shared_ptr<OutputStream> where)

@@ -22,7 +22,7 @@ ModelWorker::ModelWorker(ModelOptions options, SchedulingOptions scheduling,
     : options_(std::move(options)), board_(std::move(board)), queues_(scheduling) {}
 
 // ---- admission
-// ------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 std::optional<ServiceError> ModelWorker::refusal(const Generate& command) const {
   if (state_ != WorkerState::ready) {
@@ -92,7 +92,7 @@ void ModelWorker::on(DropRequest command) {
 }
 
 // ---- sequences
-// ------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void ModelWorker::forget(SequenceNumber number) {
   const auto found = sequences_.find(number);
@@ -184,7 +184,7 @@ void ModelWorker::on(SequenceDone command) {
 }
 
 // ---- jobs
-// -----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void ModelWorker::submit_jobs() {
   expire_waiting();
@@ -257,7 +257,7 @@ void ModelWorker::on(JobEnded fact) {
 }
 
 // ---- time
-// -----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void ModelWorker::expire_waiting() {
   std::vector<RequestNumber> expired;
@@ -297,7 +297,7 @@ void ModelWorker::on(WorkerTick) {
 }
 
 // ---- life cycle
-// -----------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void ModelWorker::on(SessionUp fact) {
   DUET_ASSERT(sequences_.empty() && jobs_running_ == 0, sequences_.size(), jobs_running_);

@@ -1,6 +1,5 @@
 // server_test.cpp: the server over real sockets with a fake service: cases C01 to C21 as far as a
-// It is one file because each case starts the same server and the cases share its helpers.
-// front end decides them.
+// front end decides them. It is one file because the cases share their server and its helpers.
 #include "tests/http/server_fixture.hpp"
 
 #include <boost/json/parse.hpp>
