@@ -165,8 +165,7 @@ class LogitsLease {
 
 using Tokens = std::shared_ptr<const std::vector<text::TokenId>>;
 
-// ---- to a Request
-// -------------------------------------------------------------------------------------------------
+// ---- to a Request ----
 
 /// From ModelWorker: the chip has accepted the first prefill of the request; the commit point of
 /// the response.
@@ -198,8 +197,7 @@ struct CancelRequest {};
 using RequestMessage = std::variant<RequestStarted, LogitsReady, RequestFailed, ReaderWritable,
                                     ReaderGone, CancelRequest, runtime::Stop>;
 
-// ---- to a ModelWorker
-// -----------------------------------------------------------------------------------------------
+// ---- to a ModelWorker ----
 
 /// A number for each request, never reused.
 using RequestNumber = std::uint64_t;
@@ -286,8 +284,7 @@ using ModelWorkerMessage =
     std::variant<Generate, TokenChosen, SequenceParked, SequenceDone, DropRequest, JobAccepted,
                  JobEnded, SessionUp, StateChanged, DrainWorker, WorkerTick>;
 
-// ---- to a ChipSession
-// -----------------------------------------------------------------------------------------------
+// ---- to a ChipSession ----
 
 /// What a job is to compute.
 struct JobOrder {
@@ -335,8 +332,7 @@ struct JobSettled {
 using ChipSessionMessage =
     std::variant<RunJob, AskJob, ReleaseSequence, ReturnBuffer, JobDone, JobSettled>;
 
-// ---- to the Router
-// -------------------------------------------------------------------------------------------------
+// ---- to the Router ----
 
 struct SubmitRequest {
   SubmitRequest(GenerateRequest what, std::shared_ptr<OutputStream> where)
@@ -372,8 +368,7 @@ struct ModelStateChanged {
 
 using RouterMessage = std::variant<SubmitRequest, CancelById, RequestEnded, ModelStateChanged>;
 
-// ---- to the DeviceSupervisor
-// ----------------------------------------------------------------------------------------
+// ---- to the DeviceSupervisor ----
 
 /// From ChipSession: something that only the ladder can mend.
 struct SessionFault {

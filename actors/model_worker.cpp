@@ -21,8 +21,7 @@ ModelWorker::ModelWorker(ModelOptions options, SchedulingOptions scheduling,
                          std::shared_ptr<ModelBoard> board)
     : options_(std::move(options)), board_(std::move(board)), queues_(scheduling) {}
 
-// ---- admission
-// -------------------------------------------------------------------------------------------------
+// ---- admission ----
 
 std::optional<ServiceError> ModelWorker::refusal(const Generate& command) const {
   if (state_ != WorkerState::ready) {
@@ -91,8 +90,7 @@ void ModelWorker::on(DropRequest command) {
   submit_jobs();
 }
 
-// ---- sequences
-// -------------------------------------------------------------------------------------------------
+// ---- sequences ----
 
 void ModelWorker::forget(SequenceNumber number) {
   const auto found = sequences_.find(number);
@@ -183,8 +181,7 @@ void ModelWorker::on(SequenceDone command) {
   submit_jobs();
 }
 
-// ---- jobs
-// -------------------------------------------------------------------------------------------------
+// ---- jobs ----
 
 void ModelWorker::submit_jobs() {
   expire_waiting();
@@ -256,8 +253,7 @@ void ModelWorker::on(JobEnded fact) {
   submit_jobs();
 }
 
-// ---- time
-// -------------------------------------------------------------------------------------------------
+// ---- time ----
 
 void ModelWorker::expire_waiting() {
   std::vector<RequestNumber> expired;
@@ -296,8 +292,7 @@ void ModelWorker::on(WorkerTick) {
   submit_jobs();
 }
 
-// ---- life cycle
-// -------------------------------------------------------------------------------------------------
+// ---- life cycle ----
 
 void ModelWorker::on(SessionUp fact) {
   DUET_ASSERT(sequences_.empty() && jobs_running_ == 0, sequences_.size(), jobs_running_);

@@ -25,7 +25,11 @@ def cases(path):
 
 def directory(path):
     total = [0, 0, 0]
-    root = tree.parse(os.path.join(path, "ctest.xml")).getroot()
+    try:
+        root = tree.parse(os.path.join(path, "ctest.xml")).getroot()
+    except (OSError, tree.ParseError) as error:
+        print(f"summary: {path}: no test has run: {error}", file=sys.stderr)
+        return [0, 1, 0]
     for program in root.iter("testcase"):
         own = os.path.join(path, program.get("name") + ".xml")
         bad = program.get("status") == "fail" or program.find("failure") is not None

@@ -23,7 +23,14 @@ echo "test: configuring and building preset $preset"
 configure_log=$(mktemp)
 trap 'rm -f "$configure_log"' EXIT
 cmake --preset "$preset" >"$configure_log" 2>&1 || { cat "$configure_log" >&2; exit 1; }
-cmake --build --preset "$preset"
+if [ ${#labels[@]} -gt 0 ]; then
+  # Only what is to run; a test's program has the test's name.
+  mapfile -t targets < <(ctest --preset "$preset" "${labels[@]}" -N | sed -n 's/^ *Test *#[0-9]*: //p')
+  [ ${#targets[@]} -gt 0 ] || { echo "test.sh: no test matches '${labels[1]}'" >&2; exit 2; }
+  cmake --build --preset "$preset" --target "${targets[@]}"
+else
+  cmake --build --preset "$preset"
+fi
 
 echo "test: running"
 junit=build/$preset/junit
