@@ -3,6 +3,7 @@
 
 #include "http/connection.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,8 @@ class Connection::DeadlineTimer final : public runtime::Timer {
  public:
   explicit DeadlineTimer(Connection& connection) : connection_(connection) {}
   void expired() noexcept override {
+    // As soon as the mark can be seen, a closed connection may let go of itself.
+    const std::shared_ptr<Connection> kept = connection_.shared_from_this();
     connection_.timer_fired_.store(true, std::memory_order_release);
     connection_.wake();
   }
