@@ -75,8 +75,12 @@ class actor_executor {
     const detail::ThreadState& here = detail::thread_state();
     const bool ours = here.slot == &slot && here.generation == address_.generation();
     if (ours && !never_ && slot.generation() == address_.generation()) {
-      Function local(std::forward<F>(function));
-      local();
+      if constexpr (std::is_lvalue_reference_v<F>) {
+        Function local(function);
+        local();
+      } else {
+        function();   // in place: the caller keeps it until we return
+      }
       return;
     }
     auto* const node = detail::create<detail::FunctionNode<Function>>(std::forward<F>(function));

@@ -22,7 +22,8 @@ class Address {
   /// False once the actor has ended. It may end the moment after. Any thread.
   [[nodiscard]] bool alive() const noexcept;
 
-  /// The number that inspection shows; 0 if empty. Unique among the living actors of a system.
+  /// The number that inspection shows: the system's running number of its spawns; 0 if empty or
+  /// ended. The same spawns give the same numbers in every run.
   [[nodiscard]] std::uint64_t number() const noexcept;
 
   [[nodiscard]] detail::Slot* slot() const noexcept { return slot_; }

@@ -23,7 +23,8 @@ struct TypedMonitor final : MonitorNode {
   /// The watched actor ended while we were on our way.
   static void drop(Node& node, errc) noexcept {
     auto& monitor = static_cast<TypedMonitor&>(node);
-    monitor.fire(monitor, monitor.watched, ExitReason(ExitKind::gone));
+    const Address gone = monitor.watched;   // the monitor frees itself
+    monitor.fire(monitor, gone, ExitReason(ExitKind::gone));
   }
   static void run(Node& node, ActorBase& actor) {
     actor.slot().add_monitor(static_cast<TypedMonitor&>(node));

@@ -1,6 +1,8 @@
 // scheduler.hpp: the seam through which work becomes ready to run.
 #pragma once
 
+#include "runtime/assert.hpp"
+
 #include <cstdint>
 
 namespace duet::runtime {
@@ -29,8 +31,22 @@ class RunnableQueue {
  public:
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  void push(Runnable& runnable) noexcept;
-  [[nodiscard]] Runnable* pop() noexcept;   ///< Null if empty.
+  void push(Runnable& runnable) noexcept {
+    DUET_ASSERT(runnable.next_ == nullptr && tail_ != &runnable);
+    (tail_ == nullptr ? head_ : tail_->next_) = &runnable;
+    tail_ = &runnable;
+    ++size_;
+  }
+  /// Null if empty.
+  [[nodiscard]] Runnable* pop() noexcept {
+    Runnable* const first = head_;
+    if (first == nullptr) return nullptr;
+    head_ = first->next_;
+    if (head_ == nullptr) tail_ = nullptr;
+    first->next_ = nullptr;
+    --size_;
+    return first;
+  }
 
  private:
   Runnable* head_ = nullptr;

@@ -22,7 +22,8 @@ namespace duet::runtime {
 /// unwinds.
 ///
 /// The members that begin with async_ do the same as those without, as coroutines for races:
-///   auto first = co_await (self.async_receive() || socket.async_wait(wait_read, use_async));
+///   auto first = co_await (socket.async_wait(wait_read, use_async) || self.async_receive());
+/// (Asio's operator flattens a variant on its left side; so a receive stands on the right.)
 template <Language M>
 class Self {
   using Where = std::source_location;

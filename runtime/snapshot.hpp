@@ -26,14 +26,14 @@ struct LaneSnapshot {
 /// Read without stopping the actor: each field is whole, but they may be of different moments.
 struct ActorSnapshot {
   std::uint64_t number = 0;
-  std::uint64_t parent = 0;   ///< 0: spawned from outside
+  std::uint64_t parent = 0;   ///< 0: spawned from outside, or the parent has ended
   std::uint64_t generation = 0;
   std::string name;
   ActorState state = ActorState::waiting;
   TimePoint since{};       ///< up to 31 activations of other actors early
   std::string message;     ///< type of the message being handled; empty if none
   std::string waits_for;   ///< "message", "timer", "reply", "computation", "operation"; or empty
-  std::uint64_t waits_on = 0;   ///< of a reply: who is to give it
+  std::uint64_t waits_on = 0;   ///< of a reply: who is to give it; 0 if that has ended
   std::string file;             ///< where in the source it waits
   std::uint32_t line = 0;
   LaneSnapshot normal;

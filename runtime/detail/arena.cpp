@@ -61,9 +61,8 @@ Slot& Arena::take_slot() {
     }
     auto* const memory = static_cast<std::byte*>(
         ::operator new (slab_slots * sizeof(Slot), std::align_val_t{alignof(Slot)}));
-    const auto base = static_cast<std::uint32_t>(slabs_.size() * slab_slots);
     for (std::uint32_t i = slab_slots; i > 0; --i) {
-      free_ = new (memory + (i - 1) * sizeof(Slot)) Slot(*this, base + i - 1, free_);
+      free_ = new (memory + (i - 1) * sizeof(Slot)) Slot(*this, free_);
     }
     slabs_.push_back(free_);
     free_count_ += slab_slots;

@@ -32,6 +32,11 @@ class Arena {
   /// Valid inside the gate or an activation.
   [[nodiscard]] Core& core() const noexcept { return *core_.load(std::memory_order_relaxed); }
 
+  /// Null between two systems. Any time.
+  [[nodiscard]] const Core* core_if_any() const noexcept {
+    return core_.load(std::memory_order_relaxed);
+  }
+
   /// Whose services an I/O object of an actor uses; the last one's after the system has ended.
   [[nodiscard]] boost::asio::execution_context& context() const noexcept {
     return *context_.load(std::memory_order_relaxed);
@@ -56,7 +61,7 @@ class Inside {
  public:
   explicit Inside(Arena& arena) noexcept {
     const Core* const here = thread_state().core;
-    if (here != nullptr && here == &arena.core()) {
+    if (here != nullptr && here == arena.core_if_any()) {
       inside_ = true;
     } else if (arena.gate.enter()) {
       gate_ = &arena.gate;

@@ -8,9 +8,27 @@
 
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/multiple_exceptions.hpp>
 #include <boost/system/system_error.hpp>
 
 namespace duet::runtime::detail {
+namespace {
+
+/// What our awaits and Asio's throw when they are cancelled; a race throws those of all branches.
+bool says_cancelled(const std::exception_ptr& exception) noexcept {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const boost::asio::multiple_exceptions& several) {
+    return says_cancelled(several.first_exception());
+  } catch (const boost::system::system_error& error) {
+    return error.code() == make_error_code(errc::cancelled) ||
+           error.code() == boost::asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+}   // namespace
 
 void Wait::complete_later() noexcept {
   if (complete_ || !linked()) return;
@@ -116,24 +134,11 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
 }
 
 void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
-  if (exception == nullptr) {
+  if (exception == nullptr || (unwinding_ && says_cancelled(exception))) {
     end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
-    return;
+  } else {
+    end(ExitReason(ExitKind::failed, exception));
   }
-  if (unwinding_) {
-    try {
-      std::rethrow_exception(exception);
-    } catch (const boost::system::system_error& error) {
-      const bool unwound = error.code() == make_error_code(errc::cancelled) ||
-                           error.code() == boost::asio::error::operation_aborted;
-      if (unwound) {
-        end(ExitReason(ExitKind::stopped));
-        return;
-      }
-    } catch (...) {   // any other is a failure, below
-    }
-  }
-  end(ExitReason(ExitKind::failed, exception));
 }
 
 void BehaviourActor::abandon_waits() noexcept {

@@ -14,6 +14,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -105,13 +106,13 @@ Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
     return {};
   }
   live_.fetch_add(1, std::memory_order_relaxed);
-  spawned_.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = arena_->take_slot();
   slot.side().set_name(options.name);
   ThreadState& state = thread_state();
   Slot::Birth birth;
   birth.actor = &actor;
   birth.bounded_max = options.bounded_max == 0 ? options_.bounded_max : options.bounded_max;
+  birth.number = spawned_.fetch_add(1, std::memory_order_relaxed) + 1;
   birth.runs_inline = options.run_on_completion_thread;
   if (state.core == this) birth.parent = Address(state.slot, state.generation);
   const std::uint64_t generation = slot.open(birth, clock_->now());
@@ -145,10 +146,7 @@ void Core::stop(Duration patience, std::function<void(StopReport)> done) {
     stop_begun_.store(true, std::memory_order_seq_cst);
     clock_->arm(*stopping, clock_->now() + patience);
   }
-  for (Slot* const slot : arena_->slots()) {
-    const std::uint64_t generation = slot->generation();
-    if (generation % 2 == 1) request_stop(Address(slot, generation));
-  }
+  for (Slot* const slot : living()) request_stop(Address(slot, slot->generation()));
   if (live_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_stop();
 }
 
@@ -205,7 +203,9 @@ void Core::finish() noexcept {
   arena_->gate.close();
   scheduler_->close();
   lanes_.clear();
-  destroy_actors();
+  std::vector<Slot*> left = living();
+  // Children end before their parents.
+  for (auto slot = left.rbegin(); slot != left.rend(); ++slot) (*slot)->end();
   {
     const std::lock_guard guard(stop_lock_);
     if (stopping_ != nullptr) stopping_->release(clock_->cancel(*stopping_) ? 2 : 1);
@@ -219,10 +219,15 @@ void Core::finish() noexcept {
   executor_ = nullptr;
 }
 
-void Core::destroy_actors() noexcept {
-  for (Slot* const slot : arena_->slots()) {
-    if (slot->generation() % 2 == 1) slot->end();
-  }
+std::vector<Slot*> Core::living() const {
+  std::vector<Slot*> slots = arena_->slots();
+  std::erase_if(slots, [](const Slot* slot) { return slot->generation() % 2 == 0; });
+  std::vector<std::pair<std::uint64_t, Slot*>> numbered;
+  numbered.reserve(slots.size());
+  for (Slot* const slot : slots) numbered.emplace_back(slot->number(), slot);
+  std::sort(numbered.begin(), numbered.end());
+  for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = numbered[i].second;
+  return slots;
 }
 
 }   // namespace duet::runtime::detail

@@ -99,7 +99,9 @@ class Core final : public std::enable_shared_from_this<Core> {
  private:
   struct Stopping;
   void complete_stop() noexcept;
-  void destroy_actors() noexcept;
+  /// Slots of living actors in the order they were spawned, so that nothing depends on which place
+  /// an actor got.
+  [[nodiscard]] std::vector<Slot*> living() const;
 
   SystemOptions options_;
   boost::asio::any_io_executor executor_;

@@ -27,7 +27,7 @@ std::string text_of(const char* text) {
 ActorSnapshot Core::snapshot(const Slot& slot) const {
   const SideRecord& side = slot.side();
   ActorSnapshot actor;
-  actor.number = slot.index() + 1ULL;
+  actor.number = slot.number();
   actor.parent = slot.parent().number();
   actor.generation = slot.generation();
   actor.name = side.name();
@@ -49,7 +49,7 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
   if (!actor.waits_for.empty()) {
     actor.file = text_of(side.file());
     actor.line = side.line();
-    if (const Slot* const other = side.waits_on()) actor.waits_on = other->index() + 1ULL;
+    actor.waits_on = Address(side.waits_on(), side.waits_on_generation()).number();
   }
   actor.normal = lane_of(slot, Lane::normal);
   actor.urgent = lane_of(slot, Lane::urgent);
@@ -78,8 +78,7 @@ SystemSnapshot Core::snapshot() const {
   const Inside inside(*arena_);
   if (finished() || !inside) return system;
   system.now = clock_->now();
-  for (const Slot* const slot : arena_->slots()) {
-    if (slot->generation() % 2 == 0) continue;
+  for (const Slot* const slot : living()) {
     system.actors.push_back(snapshot(*slot));
     counters.sent += system.actors.back().sent;
     counters.delivered += system.actors.back().handled;

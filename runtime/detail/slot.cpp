@@ -16,7 +16,9 @@ bool Address::alive() const noexcept {
 }
 
 std::uint64_t Address::number() const noexcept {
-  return slot_ == nullptr ? 0 : slot_->index() + 1ULL;
+  if (slot_ == nullptr) return 0;
+  const std::uint64_t number = slot_->number();
+  return alive() ? number : 0;   // asked last: the number was of this life
 }
 
 Address ActorBase::address() const noexcept {
@@ -72,7 +74,7 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   DUET_ASSERT(generation % 2 == 1, generation);
   actor_ = birth.actor;
   actor_->slot_ = this;
-  bounded_max_ = birth.bounded_max;
+  bounded_max_.store(birth.bounded_max, std::memory_order_relaxed);
   bounded_taken_.store(0, std::memory_order_relaxed);
   bounded_.store((generation & low_half) << 32U, std::memory_order_relaxed);
   runs_inline_.store(birth.runs_inline, std::memory_order_relaxed);
@@ -80,6 +82,7 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   parent_generation_.store(birth.parent.generation(), std::memory_order_relaxed);
   sent_.store(0, std::memory_order_relaxed);
   handled_.store(0, std::memory_order_relaxed);
+  number_.store(birth.number, std::memory_order_relaxed);
   side_.enter(Activity::starting, now);
   inbox_.open();
   generation_.store(generation, std::memory_order_release);
@@ -162,7 +165,8 @@ Slot::Reserve Slot::reserve_bounded(std::uint64_t generation) noexcept {
     if (before >> 32U != (generation & low_half)) return Reserve::dead;
     const auto pushed = static_cast<std::uint32_t>(before);
     // A sender that knows of a handled message, by its answer for instance, sees it taken here.
-    if (pushed - bounded_taken_.load(std::memory_order_acquire) >= bounded_max_) {
+    if (pushed - bounded_taken_.load(std::memory_order_acquire) >=
+        bounded_max_.load(std::memory_order_relaxed)) {
       return Reserve::full;
     }
     const std::uint64_t after = (before & ~low_half) | static_cast<std::uint32_t>(pushed + 1);
@@ -198,8 +202,8 @@ void Slot::forget_latest(MessageHeader& message) noexcept {
   if (*link != nullptr) *link = message.latest_next;
 }
 
-void Slot::take_urgent() noexcept {
-  if (!inbox_.has(Lane::urgent)) return;
+/// Tasks apart from messages.
+void Slot::sort_urgent() noexcept {
   NodeList came;
   came.append_reversed(inbox_.take(Lane::urgent));
   const std::uint64_t life = generation_.load(std::memory_order_relaxed);
@@ -215,12 +219,6 @@ void Slot::take_urgent() noexcept {
     }
   }
   side_.stashed(side_.urgent_depth, side_.urgent_peak, messages);
-}
-
-void Slot::take_normal() noexcept {
-  if (!inbox_.has(Lane::normal)) return;
-  const std::uint32_t count = normal_.append_reversed(inbox_.take(Lane::normal));
-  side_.stashed(side_.normal_depth, side_.normal_peak, count);
 }
 
 MessageHeader* Slot::next_message() noexcept {

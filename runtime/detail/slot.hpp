@@ -27,8 +27,7 @@ struct MonitorNode;
 /// Producers touch the first cache line only; the rest belongs to the activation.
 class alignas(64) Slot final : public Runnable {
  public:
-  Slot(Arena& arena, std::uint32_t index, Slot* next_free) noexcept
-      : arena_(arena), next_free_(next_free), index_(index) {}
+  Slot(Arena& arena, Slot* next_free) noexcept : arena_(arena), next_free_(next_free) {}
 
   // Between two lives, with the arena's lock.
   [[nodiscard]] Slot* next_free() const noexcept { return next_free_; }
@@ -57,7 +56,9 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] Reserve reserve_bounded(std::uint64_t generation) noexcept;
 
   [[nodiscard]] Arena& arena() const noexcept { return arena_; }
-  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  [[nodiscard]] std::uint64_t number() const noexcept {
+    return number_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] const SideRecord& side() const noexcept { return side_; }
   [[nodiscard]] const Inbox& inbox() const noexcept { return inbox_; }
   [[nodiscard]] Address parent() const noexcept;
@@ -81,6 +82,7 @@ class alignas(64) Slot final : public Runnable {
     std::uint32_t bounded_max;
     bool runs_inline;
     Address parent;
+    std::uint64_t number;   // the system's running number
   };
   /// Begins a life, active but not scheduled. Returns its generation.
   std::uint64_t open(const Birth& birth, TimePoint now) noexcept;
@@ -94,8 +96,14 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] ActorBase* actor() const noexcept { return actor_; }
 
   /// Moves what came to the lists of this activation.
-  void take_urgent() noexcept;
-  void take_normal() noexcept;
+  void take_urgent() noexcept {
+    if (inbox_.has(Lane::urgent)) sort_urgent();
+  }
+  void take_normal() noexcept {
+    if (!inbox_.has(Lane::normal)) return;
+    const std::uint32_t count = normal_.append_reversed(inbox_.take(Lane::normal));
+    side_.stashed(side_.normal_depth, side_.normal_peak, count);
+  }
   [[nodiscard]] bool urgent_came() const noexcept { return inbox_.has(Lane::urgent); }
 
   [[nodiscard]] Node* next_task() noexcept { return tasks_.pop(); }
@@ -127,6 +135,7 @@ class alignas(64) Slot final : public Runnable {
 
  private:
   void make_ready() noexcept;
+  void sort_urgent() noexcept;
   [[nodiscard]] bool admit(MessageHeader& message) noexcept;
   void forget_latest(MessageHeader& message) noexcept;
 
@@ -135,7 +144,7 @@ class alignas(64) Slot final : public Runnable {
   std::atomic<std::uint64_t> generation_ = 0;
   std::atomic<std::uint64_t> bounded_ = 0;   // generation's low half, then messages ever reserved
   std::atomic<std::uint32_t> bounded_taken_ = 0;
-  std::uint32_t bounded_max_ = 0;
+  std::atomic<std::uint32_t> bounded_max_ = 0;
   Arena& arena_;
 
   // Second line: the activation's.
@@ -156,8 +165,8 @@ class alignas(64) Slot final : public Runnable {
   std::atomic<Slot*> parent_ = nullptr;
   std::atomic<std::uint64_t> parent_generation_ = 0;
   ShortLock latest_lock_;
-  const std::uint32_t index_;
   std::atomic<bool> runs_inline_ = false;
+  std::atomic<std::uint64_t> number_ = 0;
 };
 
 static_assert(sizeof(Slot) == 256, "the memory of an idle actor is a promise");

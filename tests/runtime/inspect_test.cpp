@@ -1,0 +1,222 @@
+// inspect_test.cpp: the actor tree as JSON, and over HTTP on a Unix socket.
+#include "runtime/inspect/answer.hpp"
+#include "runtime/inspect/server.hpp"
+#include "runtime/inspect/tree.hpp"
+#include "tests/runtime/actor_fixture.hpp"
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+using namespace duet::test;
+namespace inspect = duet::runtime::inspect;
+namespace http = boost::beast::http;
+namespace json = boost::json;
+using Protocol = boost::asio::local::stream_protocol;
+
+namespace {
+
+using Plain = std::variant<Result>;
+
+class Holder final : public duet::runtime::HandlerActor<Holder, std::variant<Question>> {
+ public:
+  void on(Question question) { reply_ = std::move(question.reply); }
+
+ private:
+  duet::runtime::Reply<int> reply_;
+};
+
+duet::runtime::Behaviour asks(duet::runtime::Self<Plain> self,
+                              duet::runtime::Ref<std::variant<Question>> holder) {
+  Question question(1);
+  static_cast<void>(co_await self.ask(holder, std::move(question), 1h));
+}
+
+class Family final : public duet::runtime::HandlerActor<Family, Plain> {
+ public:
+  void started() {
+    const auto holder = spawn_child<Holder>("holder");
+    spawn_child("asker", asks, holder);
+  }
+  void on(Result) { finish(); }
+};
+
+inspect::Request get(const char* target, http::verb verb = http::verb::get) {
+  inspect::Request request(verb, target, 11);
+  return request;
+}
+
+/// A directory of its own for a socket.
+struct Directory {
+  Directory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "duetXXXXXX").string();
+    BOOST_REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+/// A system and its server on a thread; ends with the object.
+struct Served {
+  explicit Served(inspect::ServerOptions options = {}) : system(io.get_executor()) {
+    options.path = (directory.path / "s").string();
+    path = options.path;
+    system.spawn<Family>("family");
+    server.emplace(io.get_executor(), system, options);
+    thread = std::thread([this] { io.run(); });
+  }
+  ~Served() {
+    server.reset();
+    io.stop();
+    thread.join();
+  }
+  std::string exchange(const std::string& request) const {
+    boost::asio::io_context client;
+    Protocol::socket socket(client);
+    socket.connect(Protocol::endpoint(path));
+    boost::system::error_code error;
+    boost::asio::write(socket, boost::asio::buffer(request), error);
+    std::string answer;
+    boost::asio::read(socket, boost::asio::dynamic_buffer(answer), error);
+    return answer;
+  }
+  Directory directory;
+  std::string path;
+  boost::asio::io_context io;
+  duet::runtime::System system;
+  std::optional<inspect::Server> server;
+  std::thread thread;
+};
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(inspection)
+
+BOOST_AUTO_TEST_CASE(the_tree_nests_children_and_says_what_each_actor_waits_for) {
+  Host host;
+  host.system.spawn<Family>("family");
+  host.run_ready();
+  host.clock.advance(2s);
+  const json::value tree = inspect::tree_json(host.system.snapshot());
+  BOOST_TEST(tree.at("counters").at("spawned").to_number<int>() == 3);
+  const json::array& roots = tree.at("actors").as_array();
+  BOOST_REQUIRE(roots.size() == 1U);
+  BOOST_TEST(roots[0].at("name").as_string() == "family");
+  const json::array& children = roots[0].at("children").as_array();
+  BOOST_REQUIRE(children.size() == 2U);
+  BOOST_TEST(children[0].at("name").as_string() == "holder");
+  const json::value& asker = children[1];
+  BOOST_TEST(asker.at("state").as_string() == "waiting");
+  BOOST_TEST(asker.at("waits_for").as_string() == "reply");
+  BOOST_TEST(asker.at("waits_on").to_number<int>() == 2);
+  BOOST_TEST(asker.at("for").as_double() == 2.0);
+  const std::string at = asker.at("at").as_string().c_str();
+  BOOST_TEST(at.find("inspect_test.cpp:") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(children_of_the_dead_stand_at_the_top) {
+  Host host;
+  const auto family = host.system.spawn<Family>("family");
+  host.run_ready();
+  family.send(Result{});
+  host.run_ready();
+  const json::value tree = inspect::tree_json(host.system.snapshot());
+  BOOST_TEST(tree.at("actors").as_array().size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(paths_methods_and_numbers_that_are_wrong_get_an_error_object) {
+  Host host;
+  host.system.spawn<Family>("family");
+  const auto status = [&host](const inspect::Request& request) {
+    const inspect::Response response = inspect::answer(host.system, request);
+    if (request.method() != http::verb::head) {
+      const json::value body = json::parse(response.body());
+      BOOST_TEST(body.is_object());
+      BOOST_TEST((response.result() == http::status::ok || body.as_object().contains("error")));
+    }
+    return response.result_int();
+  };
+  BOOST_TEST(status(get("/actors")) == 200U);
+  BOOST_TEST(status(get("/actors", http::verb::head)) == 200U);
+  BOOST_TEST(status(get("/counters")) == 200U);
+  BOOST_TEST(status(get("/actors/1")) == 200U);
+  for (const char* target : {"/", "/actor", "/actors/", "/actors/0", "/actors/2", "/actors/1x",
+                             "/actors/-1", "/actors/99999999999999999999", "*"}) {
+    BOOST_TEST(status(get(target)) == 404U);
+  }
+  BOOST_TEST(status(get("/actors", http::verb::post)) == 405U);
+}
+
+BOOST_AUTO_TEST_CASE(a_client_of_the_same_user_gets_the_tree_over_the_socket) {
+  const Served served;
+  struct stat status {};
+  BOOST_REQUIRE(::stat(served.path.c_str(), &status) == 0);
+  BOOST_TEST((status.st_mode & 0777U) == 0600U);
+  const std::string answer = served.exchange(
+      "GET /actors HTTP/1.1\r\nHost: x\r\n\r\nGET /counters HTTP/1.1\r\nHost: x\r\nConnection: "
+      "close\r\n\r\n");
+  BOOST_TEST(answer.find("HTTP/1.1 200 OK") == 0U);
+  BOOST_TEST(answer.find("\"family\"") != std::string::npos);
+  BOOST_TEST(answer.find("late_replies") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(bad_requests_are_disconnected_and_the_next_client_is_served) {
+  inspect::ServerOptions options;
+  options.header_bytes_max = 1024;
+  const Served served(options);
+  BOOST_TEST(served.exchange("nonsense\r\n\r\n").empty());
+  BOOST_TEST(served.exchange("GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n").empty());
+  BOOST_TEST(served.exchange("GET /actors HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello").empty());
+  const std::string answer =
+      served.exchange("GET /actors HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  BOOST_TEST(answer.find("HTTP/1.1 200 OK") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_path_in_use_is_an_error_and_a_stale_one_is_replaced) {
+  const Served served;
+  inspect::ServerOptions options;
+  options.path = served.path;
+  boost::asio::io_context io;
+  duet::runtime::System system(io.get_executor());
+  BOOST_CHECK_THROW(inspect::Server(io.get_executor(), system, options),
+                    boost::system::system_error);
+  options.path = (served.directory.path / "stale").string();
+  {
+    Protocol::acceptor left(io, Protocol::endpoint(options.path));   // leaves its file behind
+  }
+  BOOST_CHECK_NO_THROW(inspect::Server(io.get_executor(), system, options));
+  options.path = (served.directory.path / "missing" / "s").string();
+  BOOST_CHECK_THROW(inspect::Server(io.get_executor(), system, options),
+                    boost::system::system_error);
+  io.run();
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_is_destroyed_first_takes_server_and_connections_along) {
+  const Directory directory;
+  inspect::ServerOptions options;
+  options.path = (directory.path / "s").string();
+  std::optional<boost::asio::io_context> io(std::in_place);
+  const duet::runtime::System system(io->get_executor());
+  const inspect::Server server(io->get_executor(), system, options);
+  io->poll();
+  boost::asio::io_context client;
+  Protocol::socket socket(client);
+  socket.connect(Protocol::endpoint(options.path));
+  io->restart();
+  io->poll();   // the connection waits for a request, its timer is armed
+  io.reset();
+  BOOST_TEST(system.finished());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
