@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ELSEWHERE = {"tools/test.sh": ".ci/run", "tools/demo.sh --once": "tests/tools/accept_test.cpp and the demo target",
-             "build/release/bin/duet-server --config config/demo.yaml": "tests/tools/server_test.py"}
+             "build/release/bin/duet-server --config config/demo.yaml": "tests/e2e/server_test.py"}
 
 
 def commands(text):
