@@ -44,6 +44,13 @@ device:
 """
 
 
+def yaml(value):
+    """One value; text as it is, so that "30s" stays a duration."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {yaml(inner)}" for key, inner in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def configuration(directory, **changes):
     """Writes duet.yaml and returns its path. `device`, `model_a`, `model_b` and `http` are further keys as a dict, of which
     `http.limits` may be one; the other changes are the holes of CONFIGURATION."""
@@ -52,7 +59,7 @@ def configuration(directory, **changes):
     blocks = dict(device=2, model_a=4, model_b=4, http=2)
     values.update(changes)
     for name, indent in blocks.items():
-        values[name] = "".join(" " * indent + f"{k}: {json.dumps(v)}\n" for k, v in (changes.get(name) or {}).items())
+        values[name] = "".join(" " * indent + f"{k}: {yaml(v)}\n" for k, v in (changes.get(name) or {}).items())
     path = os.path.join(directory, "duet.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(**values))
@@ -188,7 +195,8 @@ class Wire:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(DEADLINE)
         self.socket.connect(("127.0.0.1", port))
-        self.buffer = b""
+        self.buffer = b""   # received
+        self.text = b""     # of a stream, out of its chunks
 
     def __enter__(self):
         return self
@@ -277,13 +285,12 @@ class Wire:
         return self.stream_events()
 
     def stream_events(self):
-        text = b""
         for chunk in iter(self.chunk, b""):
-            text += chunk
-            while b"\n\n" in text:
-                event, text = text.split(b"\n\n", 1)
+            self.text += chunk
+            while b"\n\n" in self.text:
+                event, self.text = self.text.split(b"\n\n", 1)
                 yield event.decode("utf-8")
-        assert text == b"", text
+        assert self.text == b"", self.text
 
 
 def head_bytes(method, path, *fields):
