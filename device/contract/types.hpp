@@ -60,6 +60,7 @@ struct Topology {
   bool cancel_stops_execution = false;   ///< false: a cancel stops delivery only.
   bool wait_deadline = false;            ///< the vendor's wait takes a deadline.
   bool per_chip_memory = false;          ///< memory figures are a chip's own, not the board's.
+  bool real_outputs = true;              ///< false: logits are made up, so that no golden can hold.
   std::uint32_t sessions_per_chip_max = 1;
   std::uint32_t inflight_per_chip_max = 1;   ///< the sum over a chip's sessions.
 };

@@ -30,10 +30,12 @@ struct StartTransfer {
   Direction direction = Direction::host_to_device;
 };
 
-/// The driver computes the job, then calls compute_done. One at a time on each chip.
+/// The driver computes the job, then calls compute_done. One at a time on each chip. On a timed or
+/// null board it makes the output up at once and passes `at` on as begin and end.
 struct StartCompute {
   JobTicket ticket = 0;
   std::uint32_t chip = 0;
+  ChipNanoseconds at = 0;      ///< may have passed already, where the time is modelled.
   bool spoil_output = false;   ///< put a NaN into the output before it is checked.
 };
 
@@ -126,12 +128,15 @@ class BoardCore {
 
   // Events.
   [[nodiscard]] std::optional<BoardAction> next_action();
-  /// When a modelled transfer ends.
+  /// When the next modelled transfer or timed computation ends.
   [[nodiscard]] std::optional<ChipNanoseconds> next_event() const noexcept;
-  /// Lets everything happen that is due at `now`.
+  /// Lets happen what is due at `now`, each event at its own time, which may have passed long
+  /// since. Where tokens are made up it returns after an event that leaves actions: what follows
+  /// from them comes before later events, so a driver takes turns until neither is left.
   void advance(ChipNanoseconds now);
   void transfer_done(JobTicket ticket, ChipNanoseconds begin, ChipNanoseconds end);
-  /// `status`: success, or why there is no output.
+  /// `status`: success, or why there is no output. On a timed board the output stays in the board
+  /// until the job's time is over.
   void compute_done(JobTicket ticket, boost::system::error_code status, ChipNanoseconds begin,
                     ChipNanoseconds end);
 
@@ -153,7 +158,8 @@ class BoardCore {
     h2d,
     ready,   ///< waits for the chip's cores.
     compute,
-    hung,   ///< computes for ever; no driver thread is in it.
+    elapsing,   ///< timed: the output is there, its time is not over.
+    hung,       ///< computes for ever; no driver thread is in it.
     d2h_wait,
     d2h,
     ended,   ///< waits to be fetched.
@@ -179,6 +185,7 @@ class BoardCore {
     std::vector<std::uint8_t> queue;   ///< job indices in the order of submission.
     std::array<std::uint8_t, engines_per_chip> engines{};   ///< job index + 1; 0: idle.
     Engine engine_last = Engine::pong;
+    std::optional<std::uint8_t> elapsing;   ///< index of the job of that phase.
     bool resetting = false;
     bool halted = false;   ///< a CalCore stopped with an exception.
     std::uint64_t jobs_done = 0, jobs_failed = 0, resets = 0;
@@ -217,6 +224,8 @@ class BoardCore {
   void pump_link(ChipNanoseconds now);
   void pump_compute(std::uint32_t chip, ChipNanoseconds now);
   void start_compute(Job& job, ChipNanoseconds now);
+  void after_compute(Job& job, boost::system::error_code status, ChipNanoseconds end);
+  [[nodiscard]] ChipNanoseconds compute_time(const Job& job) const noexcept;
   void after_transfer(Job& job, ChipNanoseconds begin, ChipNanoseconds end);
   void end_job(Job& job, boost::system::error_code status, ChipNanoseconds now);
   void end_halted_jobs(std::uint32_t chip, ChipNanoseconds now);

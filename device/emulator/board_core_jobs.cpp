@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint32_t index_bits = 8;
 
+// A package whose figures are absurd must not make a time that overflows.
+constexpr double compute_seconds_max = 3600;
+
 Failure bad(std::string sentence) {
   return {errc::bad_argument, std::move(sentence)};
 }
@@ -61,33 +64,35 @@ result<void> BoardCore::check_job(const VendorJob& job,
   }
   const GraphPlan& graph = plan_.graphs[job.graph];
   const Chip& chip = chips_[graph.chip];
-  const std::string where = "graph \"" + graph.name + "\": ";
+  // Made when it is needed: a good job allocates nothing.
+  const auto where = [&graph] { return "graph \"" + graph.name + "\": "; };
   if (chip.halted) {
     return Failure{errc::ccu_exception,
                    "chip " + std::to_string(graph.chip) + " is halted until it is reset"};
   }
-  if (chip.resetting) return Failure{errc::device_busy, where + "its chip is being reset"};
+  if (chip.resetting) return Failure{errc::device_busy, where() + "its chip is being reset"};
   if (job.tokens == 0 || job.tokens > graph.tokens_max) {
-    return bad(where + std::to_string(job.tokens) + " tokens; a job has 1 to " +
+    return bad(where() + std::to_string(job.tokens) + " tokens; a job has 1 to " +
                std::to_string(graph.tokens_max));
   }
   if (job.past > graph.context - job.tokens) {
-    return bad(where + std::to_string(job.past) + " past and " + std::to_string(job.tokens) +
+    return bad(where() + std::to_string(job.past) + " past and " + std::to_string(job.tokens) +
                " new positions pass the context of " + std::to_string(graph.context));
   }
   if (graph.kind == GraphKind::prefill && !graph.split_prefill && job.past != 0) {
-    return bad(where + "a prompt must be given in one prefill job");
+    return bad(where() + "a prompt must be given in one prefill job");
   }
   const Io* io = find_io(job.buffers);
   if (io == nullptr) {
     return Failure{errc::unknown_name, "no buffers of id " + std::to_string(job.buffers)};
   }
-  if (io->retired || io->graph != job.graph) return bad(where + "the buffers are not this graph's");
-  if (io->busy) return Failure{errc::device_busy, where + "another job uses the buffers"};
-  if (tokens.size() < job.tokens) return bad(where + "the input buffer is shorter than the job");
+  if (io->retired || io->graph != job.graph)
+    return bad(where() + "the buffers are not this graph's");
+  if (io->busy) return Failure{errc::device_busy, where() + "another job uses the buffers"};
+  if (tokens.size() < job.tokens) return bad(where() + "the input buffer is shorter than the job");
   for (std::uint32_t i = 0; i < job.tokens; ++i) {
     if (tokens[i] >= graph.vocabulary) {
-      return bad(where + "token " + std::to_string(tokens[i]) + " at " + std::to_string(i) +
+      return bad(where() + "token " + std::to_string(tokens[i]) + " at " + std::to_string(i) +
                  " is not below the vocabulary's " + std::to_string(graph.vocabulary));
     }
   }
@@ -164,12 +169,26 @@ void BoardCore::dispatch(std::uint32_t number, ChipNanoseconds now) {
 }
 
 ChipNanoseconds BoardCore::transfer_time(const Job& job) const noexcept {
+  if (profile_.compute == Compute::null) return 0;
   const std::uint64_t bytes =
       4 * std::uint64_t{job.phase == Phase::h2d ? job.request.tokens
                                                 : plan_.graphs[job.request.graph].vocabulary};
   // At most 2^26 bytes, so the product fits; rounded up, so that no transfer is free.
   const std::uint64_t rate = profile_.pcie_bytes_per_second;
   return profile_.pcie_latency + (bytes * 1'000'000'000 + rate - 1) / rate;
+}
+
+ChipNanoseconds BoardCore::compute_time(const Job& job) const noexcept {
+  const GraphPlan& graph = plan_.graphs[job.request.graph];
+  const double tokens = job.request.tokens;
+  const double positions = job.request.past + tokens;
+  const double bytes = static_cast<double>(graph.weight_bytes) +
+                       positions * static_cast<double>(graph.kv_bytes_per_token);
+  const double operations = tokens * static_cast<double>(graph.operations_per_token);
+  const double seconds = std::max(bytes / static_cast<double>(profile_.dram_bytes_per_second),
+                                  operations / static_cast<double>(profile_.operations_per_second));
+  return profile_.job_overhead +
+         static_cast<ChipNanoseconds>(std::min(seconds, compute_seconds_max) * 1e9);
 }
 
 void BoardCore::pump_link(ChipNanoseconds now) {
@@ -192,16 +211,34 @@ void BoardCore::pump_link(ChipNanoseconds now) {
 }
 
 std::optional<ChipNanoseconds> BoardCore::next_event() const noexcept {
-  if (profile_.transfers == TransferTiming::modelled && link_job_) return link_end_;
-  return std::nullopt;
+  std::optional<ChipNanoseconds> next;
+  if (profile_.transfers == TransferTiming::modelled && link_job_) next = link_end_;
+  for (const Chip& chip : chips_) {
+    if (!chip.elapsing) continue;
+    const ChipNanoseconds end = jobs_[*chip.elapsing].times.compute_end;
+    if (!next || end < *next) next = end;
+  }
+  return next;
 }
 
 void BoardCore::advance(ChipNanoseconds now) {
-  // Each turn ends one transfer, and there are at most two a job.
-  while (next_event() && *next_event() <= now) {
-    Job& job = jobs_[*link_job_];
-    link_job_.reset();
-    after_transfer(job, link_begin_, link_end_);
+  const bool made_up = profile_.compute != Compute::real;
+  // Each turn ends one transfer or computation, and there are at most three a job.
+  for (auto next = next_event(); next && *next <= now; next = next_event()) {
+    if (made_up && actions_count_ != 0) return;
+    const auto ends = [&](const Chip& chip) {
+      return chip.elapsing && jobs_[*chip.elapsing].times.compute_end == *next;
+    };
+    // At equal times a computation goes first, the lower chip before the other.
+    const auto chip = std::find_if(chips_.begin(), chips_.end(), ends);
+    if (chip != chips_.end()) {
+      Job& job = jobs_[*std::exchange(chip->elapsing, std::nullopt)];
+      after_compute(job, {}, *next);
+    } else {
+      Job& job = jobs_[*link_job_];
+      link_job_.reset();
+      after_transfer(job, link_begin_, link_end_);
+    }
   }
 }
 
@@ -240,7 +277,9 @@ void BoardCore::pump_compute(std::uint32_t number, ChipNanoseconds now) {
     if (entry == 0) continue;
     Job& job = jobs_[entry - 1U];
     // The cores of a chip are one resource: a second job waits here while its input is in place.
-    if (job.phase == Phase::compute || job.phase == Phase::hung) return;
+    if (job.phase == Phase::compute || job.phase == Phase::elapsing || job.phase == Phase::hung) {
+      return;
+    }
     if (job.phase != Phase::ready) continue;
     if (next == nullptr || job.ticket < next->ticket) next = &job;
   }
@@ -267,7 +306,7 @@ void BoardCore::start_compute(Job& job, ChipNanoseconds now) {
     case Fault::Effect::none:
     case Fault::Effect::spoil_output:
       job.phase = Phase::compute;
-      emit(StartCompute{job.ticket, job.chip, fault.effect == Fault::Effect::spoil_output});
+      emit(StartCompute{job.ticket, job.chip, now, fault.effect == Fault::Effect::spoil_output});
       return;
   }
 }
@@ -277,32 +316,43 @@ void BoardCore::compute_done(JobTicket ticket, boost::system::error_code status,
   Job* job = find_job(ticket);
   DUET_ASSERT(job != nullptr, ticket);
   DUET_ASSERT(job->phase == Phase::compute);
-  const std::uint32_t chip = job->chip;
-  end = std::max(begin, end);
   job->times.compute_begin = begin;
-  job->times.compute_end = end;
-  trace(TraceKind::compute, *job, begin, end);
-  if (!job->doomed && !status) {
+  job->times.compute_end = std::max(begin, end);
+  if (profile_.compute == Compute::timed && !status && !job->doomed) {
+    Chip& chip = chips_[job->chip];
+    DUET_ASSERT(!chip.elapsing, job->chip);
+    job->phase = Phase::elapsing;
+    job->times.compute_end = begin + compute_time(*job);
+    chip.elapsing = static_cast<std::uint8_t>(job - jobs_.data());
+    return;
+  }
+  after_compute(*job, status, job->times.compute_end);
+}
+
+void BoardCore::after_compute(Job& job, boost::system::error_code status, ChipNanoseconds end) {
+  const std::uint32_t chip = job.chip;
+  trace(TraceKind::compute, job, job.times.compute_begin, end);
+  if (!job.doomed && !status) {
     FaultSite site;
     site.point = FaultPoint::compute_end;
     site.chip = chip;
-    site.graph = job->kind;
-    site.job = job->request.job;
+    site.graph = job.kind;
+    site.job = job.request.job;
     site.now = end;
     const Fault fault = consult(site);
     if (fault.effect == Fault::Effect::fail) status = fault.code;
   }
-  if (job->doomed) {
-    end_job(*job, job->status, end);
+  if (job.doomed) {
+    end_job(job, job.status, end);
   } else if (status) {
     const bool halts = status == errc::ccu_exception;
     // First, so that the engine that becomes idle is not given away.
     if (halts) chips_[chip].halted = true;
-    end_job(*job, status, end);
+    end_job(job, status, end);
     if (halts) end_halted_jobs(chip, end);
   } else {
-    job->phase = Phase::d2h_wait;
-    link_queue_.push_back(static_cast<std::uint8_t>(job - jobs_.data()));
+    job.phase = Phase::d2h_wait;
+    link_queue_.push_back(static_cast<std::uint8_t>(&job - jobs_.data()));
   }
   pump_compute(chip, end);
   pump_link(end);
@@ -347,6 +397,7 @@ void BoardCore::unlink(std::uint8_t index) {
   std::erase(chip.queue, index);
   std::erase(link_queue_, index);
   if (link_job_ == index) link_job_.reset();
+  if (chip.elapsing == index) chip.elapsing.reset();
   for (std::uint8_t& entry : chip.engines) {
     if (entry == index + 1) entry = 0;
   }
@@ -384,6 +435,7 @@ result<CancelEffect> BoardCore::cancel(JobTicket ticket, ChipNanoseconds now) {
       return CancelEffect::removed_from_queue;
     case Phase::h2d:
     case Phase::compute:
+    case Phase::elapsing:
     case Phase::hung:
     case Phase::d2h_wait:
     case Phase::d2h:

@@ -15,6 +15,7 @@ namespace {
 // Limits that keep the products below in 64 bits and the board's tables small.
 constexpr std::uint32_t tokens_max = 1U << 20U;
 constexpr std::uint32_t vocabulary_max = 1U << 24U;
+constexpr std::uint64_t work_max = std::uint64_t{1} << 60U;   // sums of three do not wrap
 
 Failure invalid(std::string sentence) {
   return {errc::package_invalid, std::move(sentence)};
@@ -90,6 +91,19 @@ result<PoolPlan> plan_pool(const Manifest& manifest, const Model& model) {
   return pool;
 }
 
+/// What one job of the graph reads and computes, for the roofline of a timed board.
+void measure_work(GraphPlan& plan, const Model& model) {
+  plan.kv_bytes_per_token = std::min(work_max, kv_slot_bytes(model.config, 1));
+  for (const Tensor& tensor : model.tensors) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t extent : tensor.shape) {
+      elements = extent == 0 ? 0 : std::min(elements, work_max / extent) * extent;
+    }
+    plan.weight_bytes = std::min(work_max, plan.weight_bytes + std::min(work_max, tensor.bytes));
+    plan.operations_per_token = std::min(work_max, plan.operations_per_token + 2 * elements);
+  }
+}
+
 result<GraphPlan> plan_graph(const Manifest& manifest, const Graph& graph) {
   const std::string where = "graph " + quoted(graph.name) + ": ";
   const Model* owner = nullptr;
@@ -135,6 +149,7 @@ result<GraphPlan> plan_graph(const Manifest& manifest, const Graph& graph) {
   plan.context = graph.context;
   plan.vocabulary = owner->config.vocabulary;
   plan.split_prefill = graph.split_prefill;
+  measure_work(plan, *owner);
   return plan;
 }
 

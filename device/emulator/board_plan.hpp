@@ -19,6 +19,10 @@ struct GraphPlan {
   std::uint32_t context = 0;      ///< positions of a sequence.
   std::uint32_t vocabulary = 0;
   bool split_prefill = false;
+  // For the time of a timed job.
+  std::uint64_t weight_bytes = 0;           ///< read once a job.
+  std::uint64_t kv_bytes_per_token = 0;     ///< read once a position of the sequence.
+  std::uint64_t operations_per_token = 0;   ///< two a weight.
 };
 
 /// The key/value slots of one model.

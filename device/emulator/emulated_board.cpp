@@ -1,6 +1,7 @@
 // emulated_board.cpp: binds the board to packages in directories and to the kernels.
 #include "device/emulator/emulated_board.hpp"
 
+#include "device/package/tokenizer_metadata.hpp"
 #include "device/package/validator.hpp"
 
 #include <algorithm>
@@ -20,6 +21,12 @@ class DirectoryImage final : public PackageImage {
   }
   [[nodiscard]] result<std::span<const std::byte>> file(const Section& section) const override {
     return package_->file(section.path);
+  }
+  [[nodiscard]] result<std::vector<std::uint32_t>> ordinary_tokens(
+      const Model& model) const override {
+    auto found = device::ordinary_tokens(package_->tokenizer(model.name), model.tokenizer);
+    if (!found) return Failure{errc::package_invalid, found.error().message};
+    return std::move(*found);
   }
 
  private:

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "device/contract/types.hpp"
+#include "device/emulator/made_up_tokens.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace duet::device::emulator {
 
@@ -54,6 +56,11 @@ class FaultHook {
  public:
   virtual ~FaultHook() = default;
   virtual Fault consult(const FaultSite& site) noexcept = 0;
+  /// Of timed and null boards: what comes after the sequence of this hash, in place of the token
+  /// that the hash makes up. Nothing: that one. A token that the model does not have is ignored.
+  virtual std::optional<std::uint32_t> next_token(SequenceHash /*sequence*/) noexcept {
+    return std::nullopt;
+  }
 };
 
 }   // namespace duet::device::emulator

@@ -5,6 +5,7 @@
 #include "device/package/manifest.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -25,6 +26,10 @@ class PackageImage {
   [[nodiscard]] virtual result<std::vector<Program>> programs(const Graph& graph) const = 0;
   /// The bytes of a section's file. Errors: package_invalid.
   [[nodiscard]] virtual result<std::span<const std::byte>> file(const Section& section) const = 0;
+  /// The ids of the model's tokens that are plain text, ascending: no control, unknown, byte or
+  /// unused ones. Asked by boards that make tokens up. Errors: package_invalid.
+  [[nodiscard]] virtual result<std::vector<std::uint32_t>> ordinary_tokens(
+      const Model& model) const = 0;
 };
 
 /// Opens a directory. Errors: package_invalid.

@@ -5,6 +5,18 @@
 
 namespace duet::device::emulator {
 
+std::optional<Profile> find_profile(std::string_view name) {
+  Profile profile;
+  profile.name = name;
+  if (name == "combined") return profile;
+  if (name == "timed" || name == "null") {
+    profile.compute = name == "timed" ? Compute::timed : Compute::null;
+    profile.transfers = TransferTiming::modelled;
+    return profile;
+  }
+  return std::nullopt;
+}
+
 void check_profile(const Profile& profile) {
   const auto require = [](bool condition, const char* what) {
     if (!condition) throw std::invalid_argument{std::string{"emulator profile: "} + what};
@@ -14,6 +26,10 @@ void check_profile(const Profile& profile) {
           "cores_per_chip must be 1 or 2");
   require(profile.dram_bytes_per_chip > 0, "dram_bytes_per_chip must not be 0");
   require(profile.pcie_bytes_per_second > 0, "pcie_bytes_per_second must not be 0");
+  require(profile.dram_bytes_per_second > 0, "dram_bytes_per_second must not be 0");
+  require(profile.operations_per_second > 0, "operations_per_second must not be 0");
+  require(profile.compute == Compute::real || profile.transfers == TransferTiming::modelled,
+          "timed and null boards have modelled transfers");
   require(profile.jobs_per_chip_max >= 1 && profile.jobs_per_chip_max <= limits::jobs_per_chip_max,
           "jobs_per_chip_max must be 1 to 16");
   require(profile.trace_events_max >= 1 &&
@@ -39,6 +55,7 @@ Topology topology_of(const Profile& profile) {
   topology.sessions_per_chip_max = 1;
   topology.cancel_stops_execution = false;
   topology.wait_deadline = true;
+  topology.real_outputs = profile.compute == Compute::real;
   topology.per_chip_memory = profile.per_chip_memory;
   topology.inflight_per_chip_max = ::duet::device::limits::inflight_per_chip_max;
   return topology;

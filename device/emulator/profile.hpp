@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace duet::device::emulator {
 
@@ -44,7 +46,15 @@ enum class TransferTiming : std::uint8_t {
   performed,   ///< the driver, which copies the bytes and says when it began and ended.
 };
 
-/// One kind of board. `combined` is the default one; others differ in the isolation flags.
+/// Where a job's logits come from.
+enum class Compute : std::uint8_t {
+  real,    ///< the transformer, on the host's CPU, in the time that takes.
+  timed,   ///< made up (made_up_tokens.hpp), in the time that the rates below give.
+  null,    ///< made up, and done at once: what is left is the cost of whoever asks.
+};
+
+/// One kind of board. `combined` is the default one; others differ in how they compute or in the
+/// isolation flags.
 struct Profile {
   std::string name = "combined";
   std::uint32_t chips = 2;
@@ -53,6 +63,14 @@ struct Profile {
   TransferTiming transfers = TransferTiming::performed;
   std::uint64_t pcie_bytes_per_second = 8'000'000'000;   ///< one link for both chips; not 0.
   ChipNanoseconds pcie_latency = 1'000;                  ///< of each transfer.
+
+  /// timed and null want modelled transfers; null's take no time.
+  Compute compute = Compute::real;
+  // Of timed, each chip's own: a job takes job_overhead and the longer of reading its weights and
+  // key/values once and of its multiply-adds (a roofline). Assumptions, not a board's figures.
+  std::uint64_t dram_bytes_per_second = 100'000'000'000;     ///< not 0.
+  std::uint64_t operations_per_second = 8'000'000'000'000;   ///< a multiply-add is two; not 0.
+  ChipNanoseconds job_overhead = 20'000;
   std::uint32_t jobs_per_chip_max = limits::jobs_per_chip_max;
 
   std::size_t trace_events_max = ::duet::device::limits::trace_events_max;   ///< a chip.
@@ -66,6 +84,9 @@ struct Profile {
   bool chip_reset = true;
   bool per_chip_memory = true;
 };
+
+/// The profiles that programs offer by name: "combined", "timed", "null". Empty: there is none.
+[[nodiscard]] std::optional<Profile> find_profile(std::string_view name);
 
 /// Throws std::invalid_argument if a number is 0 or above its limit, or a flag is not offered.
 void check_profile(const Profile& profile);

@@ -16,7 +16,7 @@ namespace duet::device::emulator {
 struct ThreadedBoardOptions {
   std::string board = "board0";           ///< 1 to 64 letters, digits, '.', '_' or '-'.
   std::filesystem::path lock_directory;   ///< empty: default_lock_directory().
-  Profile profile;                        ///< its transfers must be `performed`.
+  Profile profile;                        ///< see Profile::compute for what goes with what.
   std::uint32_t threads_per_chip = 1;     ///< 2: one a CalCore; 1: one runs both in turn.
   std::uint32_t tile = tile_default;      ///< tokens computed together, 1 to tile_max.
   FaultHook* faults = nullptr;            ///< must outlive the board.
@@ -28,6 +28,10 @@ struct ThreadedBoardOptions {
 /// one for its second CalCore where asked) from open to close. A transfer is a copy between the
 /// host's staging and the engine's, made by the thread that found the link free. Chip time is
 /// nanoseconds since open; compute is stamped on the chip's thread. A job allocates nothing.
+///
+/// A timed or null board has no threads. A timed one lets events happen, each at its own time, when
+/// the next call comes, and those who wait sleep until the next event; on a null one a job ends
+/// within submit. The logits that a caller leaves as they were are written in two places a job.
 ///
 /// reset and close wait for a computation under way, which cannot be broken off: at most the time
 /// of one prefill job. close ends the jobs (their waits return not_open); so does the destructor,

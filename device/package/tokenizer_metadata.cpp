@@ -271,4 +271,27 @@ Result<void> check_tokenizer_document(std::string_view document, std::uint64_t v
   return {};
 }
 
+Result<std::vector<std::uint32_t>> ordinary_tokens(std::string_view document,
+                                                   const std::string& file) {
+  constexpr std::int64_t normal = 1;   // GGUF's number of the type.
+  const auto checked = check_tokenizer_document(document, tokenizer_limits::tokens_max, file);
+  if (!checked) return checked.error();
+  boost::system::error_code ec;
+  const json::value root = json::parse({document.data(), document.size()}, ec);
+  if (ec) return failure(file, ": is not JSON: ", ec.message());
+  const json::object& object = root.get_object();
+  std::vector<std::uint32_t> found;
+  std::uint32_t id = 0;
+  for (const json::value& type : *array_of(object, "token_types")) {
+    if (type.is_int64() && type.get_int64() == normal) found.push_back(id);
+    ++id;
+  }
+  // Some files call their special tokens normal.
+  for (const char* key : {"bos_id", "eos_id", "unknown_id", "padding_id", "eot_id"}) {
+    const json::value& special = object.at(key);
+    if (special.is_int64()) std::erase(found, static_cast<std::uint32_t>(special.get_int64()));
+  }
+  return found;
+}
+
 }   // namespace duet::device

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace duet::device {
 
@@ -36,5 +37,11 @@ inline constexpr std::uint64_t document_bytes_max = 32U << 20;
 [[nodiscard]] Result<void> check_tokenizer_document(std::string_view document,
                                                     std::uint64_t vocabulary,
                                                     const std::string& file);
+
+/// The ids of the document's tokens of type normal, ascending: those that are plain text
+/// and none of its special ids. `file`
+/// begins every error.
+[[nodiscard]] Result<std::vector<std::uint32_t>> ordinary_tokens(std::string_view document,
+                                                                 const std::string& file);
 
 }   // namespace duet::device

@@ -114,6 +114,7 @@ struct FakePackage {
   Manifest manifest = fixture::manifest();
   std::string hash = fixture::hash;
   std::map<std::string, std::vector<std::byte>> files;   ///< by section.
+  std::vector<std::uint32_t> ordinary{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   std::uint32_t programs_a_graph = 2;
   std::uint32_t program_chip_offset = 0;
 
@@ -154,6 +155,9 @@ class FakeImage final : public PackageImage {
       return Failure{errc::package_invalid, "no file for section " + section.name};
     }
     return std::span<const std::byte>{found->second};
+  }
+  [[nodiscard]] result<std::vector<std::uint32_t>> ordinary_tokens(const Model&) const override {
+    return package_->ordinary;
   }
 
  private:

@@ -137,6 +137,19 @@ BOOST_AUTO_TEST_CASE(a_package_takes_documents_that_fit_its_model_only) {
   BOOST_TEST(check_tokenizer_document(wrong, 4, "t").has_error());
 }
 
+BOOST_AUTO_TEST_CASE(ordinary_tokens_are_the_normal_ones_that_have_no_special_role) {
+  const auto document = [](const std::string& types, const std::string& eos) {
+    return R"({"format":"duet-tokenizer/v1","tokens":["a","b","c","d","e"],"token_types":)" +
+           types + R"(,"bos_id":null,"eos_id":)" + eos +
+           R"(,"unknown_id":null,"padding_id":null,"eot_id":null})";
+  };
+  using Ids = std::vector<std::uint32_t>;
+  BOOST_TEST((ordinary_tokens(document("[1,3,1,6,1]", "4"), "t").value() == Ids{0, 2}));
+  BOOST_TEST((ordinary_tokens(document("[1,3,1,6,1]", "null"), "t").value() == Ids{0, 2, 4}));
+  BOOST_TEST(ordinary_tokens(document("[2,3,3,6,5]", "null"), "t").value().empty());
+  BOOST_TEST(ordinary_tokens(document("[1,1]", "null"), "t").has_error());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace duet::device::test
