@@ -77,7 +77,8 @@ class Supervision {
   std::vector<Chip> chips_;
   device::PackageId package_ = 0;
   bool opened_ = false;
-  std::string failure_;   // of the last step
+  bool real_outputs_ = true;   // false: the board makes its answers up
+  std::string failure_;        // of the last step
 };
 
 Async<DeviceOutcome> Supervision::open() {
@@ -243,8 +244,8 @@ Async<bool> Supervision::bring_up() {
     co_return false;
   }
   for (const Chip& chip : chips_) {
-    chip.model->worker.send(
-        SessionUp(chip.actor.address(), chip.profile, chip.model->model->kv.slots));
+    chip.model->worker.send(SessionUp(chip.actor.address(), chip.session.generation, chip.profile,
+                                      chip.model->model->kv.slots));
   }
   announce(WorkerState::ready, "");
   co_return true;
@@ -255,6 +256,7 @@ Async<bool> Supervision::bring_up_board() {
     const DeviceOutcome opened = co_await open();
     if (!check("open", opened)) co_return false;
     opened_ = true;
+    real_outputs_ = std::get<device::Topology>(*opened).real_outputs;
   }
   const DeviceOutcome loaded = co_await load();
   if (!check("load", loaded)) co_return false;
@@ -340,6 +342,11 @@ Async<bool> Supervision::golden_passes(Chip& chip) {
     failure_ = "the device holds another package than the validated one";
     note("golden", failure_);
     co_return false;
+  }
+  if (!real_outputs_) {
+    note("golden " + chip.model->options.alias,
+         "skipped: this board makes its answers up, they mean nothing");
+    co_return true;
   }
   const device::Golden& golden = setup_.package->golden(chip.model->model->name);
   device::GoldenVerdict verdict;

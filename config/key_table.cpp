@@ -28,7 +28,7 @@ constexpr std::array<string_view, 1> schemas = {"calculet-dual-model/v1"};
 constexpr std::array<string_view, 2> types = {"pcie", "emulated"};
 constexpr std::array<string_view, 2> runtimes = {"emulator", "plugin"};
 constexpr std::array<string_view, 3> dialects = {"auto", "combined", "sessions"};
-constexpr std::array<string_view, 2> profiles = {"combined", "null"};
+constexpr std::array<string_view, 3> profiles = {"combined", "timed", "null"};
 constexpr std::array<string_view, 4> levels = {"debug", "info", "warning", "error"};
 
 template <typename T>
@@ -210,8 +210,9 @@ void add_device(Table& t) {
       "The calls that a runtime offers; `auto` takes what there is, sessions first."));
   t.push_back(choice<device, &D::profile>(
       "device", "profile", profiles,
-      "The emulated board: `combined` computes; `\"null\"` ends every job at once with "
-      "made-up tokens, to measure the server."));
+      "The emulated board: `combined` computes; `timed` and `\"null\"` make their answers up, "
+      "which then mean nothing: `timed` in a board's time, `\"null\"` at once, to measure the "
+      "server."));
   t.push_back(number<device, &D::threads_per_chip>(
       "device", "threads_per_chip", 1, 2, "The emulated board: 2 gives each CalCore a thread."));
   t.push_back(path<device, &D::lock_directory>("device", "lock_directory",

@@ -95,6 +95,7 @@ class Host {
     board.board = config_.device.board;
     board.lock_directory = config_.device.lock_directory;
     board.threads_per_chip = config_.device.threads_per_chip;
+    board.profile = device::emulator::find_profile(config_.device.profile).value();
     board_ = device::emulator::make_emulated_board(board);
     adapter_ = std::make_unique<device::CombinedAdapter>(*board_, completions_, clock_);
     runtime::SystemOptions system;

@@ -131,7 +131,8 @@ inline actors::GenerateRequest chat(const std::string& model, const std::string&
 class ServiceFixture {
  public:
   explicit ServiceFixture(const std::function<void(actors::ServiceOptions&)>& change = {},
-                          device::emulator::FaultHook* faults = nullptr) {
+                          device::emulator::FaultHook* faults = nullptr,
+                          const std::string& profile = "combined") {
     actors::ServiceOptions options;
     options.device.package = std::string(DUET_BINARY_DIR) + "/demo-package";
     options.device.golden_prompts_max = 1;
@@ -150,10 +151,12 @@ class ServiceFixture {
     validate.trusted_keys.push_back(*key);
     auto report = device::validate_package(options.device.package, validate);
     BOOST_REQUIRE(report.package != nullptr);
+    package = report.package;
 
     device::emulator::ThreadedBoardOptions board_options;
     board_options.board = "actors-test-" + std::to_string(::getpid());
     board_options.faults = faults;
+    board_options.profile = device::emulator::find_profile(profile).value();
     board_ = device::emulator::make_emulated_board(board_options);
     clock_ = std::make_unique<runtime::RealClock>(io_.get_executor());
     adapter_ = std::make_unique<device::CombinedAdapter>(*board_, completions_, *clock_);
@@ -163,9 +166,10 @@ class ServiceFixture {
       const std::lock_guard lock(mutex_);
       records_.push_back(record);
     };
-    hooks.on_life_cycle = [this](const std::string& event, const std::string&) {
+    hooks.on_life_cycle = [this](const std::string& event, const std::string& detail) {
       const std::lock_guard lock(mutex_);
       events_.push_back(event);
+      details_[event] = detail;
       changed_.notify_all();
     };
     service_ = std::make_unique<actors::DuetService>(*system_, *adapter_, report.package, options,
@@ -222,7 +226,14 @@ class ServiceFixture {
     return collector;
   }
 
+  /// What the last life-cycle event of that name said.
+  std::string detail(const std::string& event) {
+    const std::lock_guard lock(mutex_);
+    return details_[event];
+  }
+
   std::vector<actors::ModelMetrics> final_metrics;   ///< after shut_down.
+  std::shared_ptr<const device::Package> package;
 
   actors::DuetService& service() { return *service_; }
   device::emulator::ThreadedBoard& board() { return *board_; }
@@ -246,6 +257,7 @@ class ServiceFixture {
   std::condition_variable changed_;
   std::vector<actors::RequestRecord> records_;
   std::vector<std::string> events_;
+  std::map<std::string, std::string> details_;   // by event
 };
 
 }   // namespace duet::test
