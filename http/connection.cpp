@@ -131,7 +131,6 @@ bool Connection::flush() {
     if (out_sent_ == out_.size()) {
       out_.clear();
       out_sent_ = 0;
-      blocked_ = false;
       if (answer_ == nullptr || answer_done_) return true;
       answer_done_ = answer_->take(out_);
       if (out_.empty()) return true;
@@ -150,6 +149,7 @@ bool Connection::flush() {
       return false;
     }
     out_sent_ += wrote.bytes;
+    blocked_ = false;   // a reader that still reads has its time anew
     wrote_since_ping_ = true;
     if (answer_ == nullptr) continue;
     // Nothing else is written while an answer is under way.

@@ -253,6 +253,25 @@ BOOST_AUTO_TEST_CASE(a_reader_that_stands_still_loses_its_answer_and_is_counted)
   held.streams.back()->fail({actors::errc::reader_too_slow, "slow"});
 }
 
+BOOST_AUTO_TEST_CASE(a_reader_that_reads_a_little_at_a_time_keeps_its_answer) {
+  MemoryServer server;
+  HeldStreams held(server.service);
+  server.open();
+  server.send(post("/v1/chat/completions", chat_stream));
+  held.streams.back()->start(3);
+  for (int i = 0; i < 100; ++i) held.delta("token");
+  for (int i = 0; i < 10; ++i) {
+    server.wire->room = 10;
+    server.settle();
+    server.advance(29s);
+  }
+  BOOST_TEST(held.listener->gone == 0);
+  server.advance(2s);   // and nothing more is read
+  BOOST_TEST(held.listener->gone == 1);
+  BOOST_TEST(server.context->counters.readers_too_slow == 1U);
+  held.streams.back()->fail({actors::errc::reader_too_slow, "slow"});
+}
+
 BOOST_AUTO_TEST_CASE(a_client_that_reads_no_answers_cannot_make_the_input_grow) {
   MemoryServer server;
   server.open();
