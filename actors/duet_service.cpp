@@ -1,6 +1,7 @@
 // duet_service.cpp: spawning, and the calls of front ends as messages.
 #include "actors/duet_service.hpp"
 
+#include "actors/device_call.hpp"
 #include "actors/model_worker.hpp"
 
 #include <stdexcept>
@@ -29,12 +30,30 @@ runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>
   done(answer.has_value() && *answer);
 }
 
+runtime::Behaviour take_traces_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
+                                         device::Device* source, std::vector<ChipTrace> traces,
+                                         std::function<void(std::vector<ChipTrace>)> done) {
+  static_cast<void>(self);
+  for (ChipTrace& trace : traces) {
+    auto start = [source, &trace](std::uint64_t tag, device::Sink sink) {
+      source->take_trace(tag, trace.chip, std::move(sink));
+    };
+    DeviceOutcome outcome = co_await call_device(start);
+    if (outcome) {
+      trace.trace = std::move(std::get<device::Trace>(*outcome));
+    } else {
+      trace.error = device::make_error_code(outcome.error().code).message();
+    }
+  }
+  done(std::move(traces));
+}
+
 }   // namespace
 
 DuetService::DuetService(runtime::System& system, device::Device& device,
                          std::shared_ptr<const device::Package> package, ServiceOptions options,
                          ServiceHooks hooks)
-    : system_(system), stop_deadline_(options.stop_deadline) {
+    : system_(system), device_(device), stop_deadline_(options.stop_deadline) {
   SupervisorSetup setup;
   std::vector<Route> routes;
   for (const ModelOptions& model : options.models) {
@@ -83,6 +102,16 @@ std::vector<ModelMetrics> DuetService::metrics() const {
   std::vector<ModelMetrics> all;
   for (const auto& board : boards_) all.push_back(board->metrics());
   return all;
+}
+
+void DuetService::take_traces(std::function<void(std::vector<ChipTrace>)> done) {
+  std::vector<ChipTrace> traces;
+  for (const auto& board : boards_) {
+    traces.push_back({board->chip, board->alias, {}, ""});
+  }
+  const auto spawned =
+      system_.spawn("take-traces", take_traces_behaviour, &device_, std::move(traces), done);
+  if (spawned.empty()) done({});
 }
 
 void DuetService::shut_down(std::function<void(bool)> done) {

@@ -1,6 +1,7 @@
 // duet_service.hpp: the application behind Service: its actors, made and ended together.
 #pragma once
 
+#include "actors/administration.hpp"
 #include "actors/device_supervisor.hpp"
 #include "actors/model_board.hpp"
 #include "actors/options.hpp"
@@ -26,7 +27,7 @@ struct ServiceHooks {
 
 /// Spawns one worker a model, the router and the supervisor, which begins to bring the board up at
 /// once.
-class DuetService final : public Service {
+class DuetService final : public Service, public Administration {
  public:
   /// `system` and `device` outlive it. `package` is validated and has the models of `options`;
   /// throws std::invalid_argument naming the model if it has not.
@@ -40,6 +41,8 @@ class DuetService final : public Service {
   [[nodiscard]] std::vector<ModelStatus> models() const override;
   [[nodiscard]] std::vector<ModelMetrics> metrics() const override;
 
+  void take_traces(std::function<void(std::vector<ChipTrace>)> done) override;
+
   /// Refuses new requests, lets running answers finish within the drain deadline, releases the
   /// board. `done` is called once, on the supervisor's strand or from here; false: the board could
   /// not be released cleanly.
@@ -48,6 +51,7 @@ class DuetService final : public Service {
  private:
   std::vector<std::shared_ptr<ModelBoard>> boards_;
   runtime::System& system_;
+  device::Device& device_;
   const std::chrono::seconds stop_deadline_;
   runtime::Ref<RouterMessage> router_;
   runtime::Ref<DeviceSupervisorMessage> supervisor_;

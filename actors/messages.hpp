@@ -169,7 +169,9 @@ using Tokens = std::shared_ptr<const std::vector<text::TokenId>>;
 
 /// From ModelWorker: the chip has accepted the first prefill of the request; the commit point of
 /// the response.
-struct RequestStarted {};
+struct RequestStarted {
+  device::Generation generation = 0;   ///< of the session it runs on.
+};
 
 /// From ModelWorker: the logits behind the prompt or the last token of a choice.
 struct LogitsReady {
@@ -255,10 +257,14 @@ struct JobEnded {
 
 /// From DeviceSupervisor: the model may run on this session from now on.
 struct SessionUp {
-  SessionUp(runtime::Address chip_session, std::shared_ptr<const ModelProfile> what,
-            std::uint32_t slots)
-      : session(std::move(chip_session)), profile(std::move(what)), kv_slots(slots) {}
+  SessionUp(runtime::Address chip_session, device::Generation life,
+            std::shared_ptr<const ModelProfile> what, std::uint32_t slots)
+      : session(std::move(chip_session)),
+        generation(life),
+        profile(std::move(what)),
+        kv_slots(slots) {}
   runtime::Address session;   ///< of the ChipSession actor.
+  device::Generation generation;
   std::shared_ptr<const ModelProfile> profile;
   std::uint32_t kv_slots;
 };

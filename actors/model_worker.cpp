@@ -223,7 +223,7 @@ void ModelWorker::on(JobAccepted fact) {
   if (sequence == sequences_.end()) return;
   const auto request = requests_.find(sequence->second.request);
   if (request == requests_.end() || std::exchange(request->second.started, true)) return;
-  request->second.from.send(RequestStarted{});
+  request->second.from.send(RequestStarted{generation_});
 }
 
 void ModelWorker::on(JobEnded fact) {
@@ -297,6 +297,7 @@ void ModelWorker::on(WorkerTick) {
 void ModelWorker::on(SessionUp fact) {
   DUET_ASSERT(sequences_.empty() && jobs_running_ == 0, sequences_.size(), jobs_running_);
   session_ = runtime::Ref<ChipSessionMessage>(fact.session);
+  generation_ = fact.generation;
   profile_ = std::move(fact.profile);
   kv_slots_ = fact.kv_slots;
   kv_slots_used_ = 0;

@@ -89,6 +89,7 @@ class ModelWorker final : public runtime::HandlerActor<ModelWorker, ModelWorkerM
   WorkerState state_ = WorkerState::unloaded;
   std::string reason_ = "the board is not up yet";
   runtime::Ref<ChipSessionMessage> session_;
+  device::Generation generation_ = 0;   // of the session
   std::shared_ptr<const ModelProfile> profile_;
   std::uint32_t kv_slots_ = 0;
   std::uint32_t kv_slots_used_ = 0;

@@ -36,6 +36,7 @@ class Running {
     setup_.stream->listen(listener_);
     record_.id = setup_.request->id;
     record_.model = setup_.request->model;
+    record_.chip = setup_.board->chip;
     record_.seed = setup_.request->sampling.seed;
   }
 
@@ -74,7 +75,6 @@ class Running {
   bool make_choices(const PreparedPrompts& prepared);
   void write(std::uint32_t index);
   void end(runtime::TimePoint now);
-  void leave_record(const std::string& outcome);
 
   RequestSetup setup_;
   const runtime::TimePoint began_;
@@ -127,7 +127,8 @@ void Running::queue(const PreparedPrompts& prepared, const runtime::Ref<RequestM
   queued_ = true;
 }
 
-void Running::on(const RequestStarted&, runtime::TimePoint now) {
+void Running::on(const RequestStarted& fact, runtime::TimePoint now) {
+  record_.generation = fact.generation;
   record_.queue = now - began_;
   setup_.stream->start(record_.prompt_tokens);
 }
@@ -161,7 +162,7 @@ void Running::on(LogitsReady message, runtime::TimePoint now) {
   if (!finished) return;
   record_.completion_tokens += choice.tokens();
   setup_.stream->choice_end(message.index, *choice.finished());
-  record_.outcome = *choice.finished() == FinishReason::stop ? "stop" : "length";
+  record_.finish = *choice.finished() == FinishReason::stop ? "stop" : "length";
   if (--choices_open_ == 0) end(now);
 }
 
@@ -184,10 +185,13 @@ void Running::end(runtime::TimePoint now) {
   if (record_.completion_tokens > choices_.size()) {
     const auto steps = static_cast<runtime::Duration::rep>(
         (record_.completion_tokens - choices_.size()) / choices_.size());
-    if (steps > 0) setup_.board->tpot.add((now - *first_token_) / steps);
+    if (steps > 0) {
+      record_.tpot = (now - *first_token_) / steps;
+      setup_.board->tpot.add(record_.tpot);
+    }
   }
   setup_.stream->end({record_.prompt_tokens, record_.completion_tokens});
-  leave_record(record_.outcome);
+  if (setup_.log) setup_.log(record_);
 }
 
 void Running::fail(const ServiceError& error) {
@@ -202,18 +206,15 @@ void Running::fail(const ServiceError& error) {
   }
   record_.e2e = now_ - began_;
   setup_.stream->fail(error);
-  leave_record(to_string(error.code));
+  record_.finish.clear();
+  record_.error = to_string(error.code);
+  if (setup_.log) setup_.log(record_);
 }
 
 /// The worker has ended it already.
 void Running::on_failed(const ServiceError& error) {
   queued_ = false;
   fail(error);
-}
-
-void Running::leave_record(const std::string& outcome) {
-  record_.outcome = outcome;
-  if (setup_.log) setup_.log(record_);
 }
 
 /// What a compute thread does for a long prompt. It owns all that it touches.

@@ -17,12 +17,16 @@ namespace duet::actors {
 struct RequestRecord {
   std::string id;
   std::string model;
+  std::uint32_t chip = 0;              ///< internal: for logs, never for a client.
+  device::Generation generation = 0;   ///< of the session that ran it; 0: none did.
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
-  std::string outcome;   ///< "stop", "length", or an errc's word.
+  std::string finish;   ///< "stop" or "length" of the last choice; "" after an error.
+  std::string error;    ///< an errc's word; "" if it ended well.
   std::uint64_t seed = 0;
   runtime::Duration queue{};   ///< from submission to the first accepted prefill.
-  runtime::Duration ttft{};    ///< to the first token.
+  runtime::Duration ttft{};    ///< to the first token; 0: there was none.
+  runtime::Duration tpot{};    ///< a token after the first, on the average; 0: there was one.
   runtime::Duration e2e{};
 };
 

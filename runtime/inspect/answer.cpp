@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace duet::runtime::inspect {
 namespace {
@@ -14,23 +15,12 @@ namespace {
 namespace http = boost::beast::http;
 namespace json = boost::json;
 
-Response make(const Request& request, http::status status, const json::value& body) {
-  Response response(status, request.version());
-  response.set(http::field::content_type, "application/json");
-  response.set(http::field::cache_control, "no-store");
-  response.keep_alive(request.keep_alive());
-  std::string text = json::serialize(body) + "\n";
-  if (request.method() == http::verb::head) {
-    response.content_length(text.size());
-  } else {
-    response.body() = std::move(text);
-    response.prepare_payload();
-  }
-  return response;
-}
+constexpr std::string_view all_actors = "/actors";
+constexpr std::string_view one_actor = "/actors/";
+constexpr std::string_view counters = "/counters";
 
-Response error(const Request& request, http::status status, std::string_view message) {
-  return make(request, status, json::object{{"error", message}});
+std::string_view target_of(const Request& request) noexcept {
+  return {request.target().data(), request.target().size()};
 }
 
 Response actor(const System& system, const Request& request, std::string_view text) {
@@ -40,29 +30,61 @@ Response actor(const System& system, const Request& request, std::string_view te
     const SystemSnapshot snapshot = system.snapshot();
     for (const ActorSnapshot& found : snapshot.actors) {
       if (found.number == number) {
-        return make(request, http::status::ok, actor_json(found, snapshot.now));
+        return json_response(request, http::status::ok, actor_json(found, snapshot.now));
       }
     }
   }
-  return error(request, http::status::not_found, "no living actor has this number");
+  return error_response(request, http::status::not_found, "no living actor has this number");
 }
 
 }   // namespace
 
+bool is_inspection(const Request& request) noexcept {
+  const std::string_view target = target_of(request);
+  return target == all_actors || target == counters || target.starts_with(one_actor);
+}
+
+Response text_response(const Request& request, http::status status, std::string_view content_type,
+                       std::string text) {
+  Response response(status, request.version());
+  response.set(http::field::content_type, boost::beast::string_view(content_type));
+  response.set(http::field::cache_control, "no-store");
+  response.keep_alive(request.keep_alive());
+  if (request.method() == http::verb::head) {
+    response.content_length(text.size());
+  } else {
+    response.body() = std::move(text);
+    response.prepare_payload();
+  }
+  return response;
+}
+
+Response json_response(const Request& request, http::status status, const json::value& body) {
+  return text_response(request, status, "application/json", json::serialize(body) + "\n");
+}
+
+Response error_response(const Request& request, http::status status, std::string_view message) {
+  return json_response(request, status, json::object{{"error", message}});
+}
+
 Response answer(const System& system, const Request& request) {
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
-    Response response = error(request, http::status::method_not_allowed, "only GET and HEAD");
+    Response response =
+        error_response(request, http::status::method_not_allowed, "only GET and HEAD");
     response.set(http::field::allow, "GET, HEAD");
     return response;
   }
-  const std::string_view target(request.target().data(), request.target().size());
-  constexpr std::string_view one = "/actors/";
-  if (target == "/actors") return make(request, http::status::ok, tree_json(system.snapshot()));
-  if (target == "/counters") {
-    return make(request, http::status::ok, counters_json(system.snapshot().counters));
+  const std::string_view target = target_of(request);
+  if (target == all_actors)
+    return json_response(request, http::status::ok, tree_json(system.snapshot()));
+  if (target == counters) {
+    return json_response(request, http::status::ok, counters_json(system.snapshot().counters));
   }
-  if (target.starts_with(one)) return actor(system, request, target.substr(one.size()));
-  return error(request, http::status::not_found, "try /actors, /actors/NUMBER or /counters");
+  if (target.starts_with(one_actor)) {
+    return actor(system, request, target.substr(one_actor.size()));
+  }
+  return error_response(request, http::status::not_found,
+                        "try /actors, /actors/NUMBER or /counters");
 }
 
 }   // namespace duet::runtime::inspect

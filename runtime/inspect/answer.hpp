@@ -5,15 +5,32 @@
 
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
+#include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/json/value.hpp>
+
+#include <string>
+#include <string_view>
 
 namespace duet::runtime::inspect {
 
 using Request = boost::beast::http::request<boost::beast::http::empty_body>;
 using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
+/// True for the paths that answer() knows: /actors, /actors/NUMBER, /counters.
+[[nodiscard]] bool is_inspection(const Request& request) noexcept;
+
 /// GET or HEAD /actors (the tree), /actors/NUMBER, /counters. Else 404 or 405 with a JSON error.
 /// Any thread; it never waits for an actor.
 [[nodiscard]] Response answer(const System& system, const Request& request);
+
+/// A whole answer to `request`; without the body for HEAD. For pages of the host.
+[[nodiscard]] Response text_response(const Request& request, boost::beast::http::status status,
+                                     std::string_view content_type, std::string text);
+[[nodiscard]] Response json_response(const Request& request, boost::beast::http::status status,
+                                     const boost::json::value& body);
+/// {"error": message}.
+[[nodiscard]] Response error_response(const Request& request, boost::beast::http::status status,
+                                      std::string_view message);
 
 }   // namespace duet::runtime::inspect

@@ -5,6 +5,8 @@
 #include "runtime/real_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -69,6 +71,7 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
                options.allowed_uids.end();
   }
 
+  [[nodiscard]] asio::awaitable<Response> ask_host(const Request& request) const;
   static asio::awaitable<void> accept_loop(std::shared_ptr<Shared> shared);
   static asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   void close() noexcept;
@@ -120,6 +123,21 @@ void Server::Shared::close() noexcept {
   for (Connection* const connection : connections) connection->close();
 }
 
+asio::awaitable<Response> Server::Shared::ask_host(const Request& request) const {
+  auto start = [&](auto handler) {
+    // The host's callback may be copied; a handler may not.
+    auto waiting = std::make_shared<decltype(handler)>(std::move(handler));
+    options.pages(request, [waiting](Response response) {
+      const auto executor = asio::get_associated_executor(*waiting);
+      asio::post(executor, [waiting, response = std::move(response)]() mutable {
+        std::move (*waiting)(std::move(response));
+      });
+    });
+  };
+  using Token = const asio::use_awaitable_t<>;
+  co_return co_await asio::async_initiate<Token, void(Response)>(start, asio::use_awaitable);
+}
+
 asio::awaitable<void> Server::Shared::serve(std::shared_ptr<Connection> connection) {
   const auto token = asio::as_tuple(asio::use_awaitable);
   const ServerOptions& options = connection->shared->options;
@@ -134,7 +152,13 @@ asio::awaitable<void> Server::Shared::serve(std::shared_ptr<Connection> connecti
       connection->unlimit_time();
       co_return;
     }
-    const Response response = answer(connection->shared->system, parser.get());
+    const Request& request = parser.get();
+    Response response;
+    if (options.pages && !is_inspection(request)) {
+      response = co_await connection->shared->ask_host(request);
+    } else {
+      response = answer(connection->shared->system, request);
+    }
     const auto [write_error, written] =
         co_await http::async_write(connection->socket, response, token);
     connection->unlimit_time();

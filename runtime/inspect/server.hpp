@@ -1,6 +1,7 @@
 // server.hpp: inspection over HTTP on a Unix socket.
 #pragma once
 
+#include "runtime/inspect/answer.hpp"
 #include "runtime/system.hpp"
 #include "runtime/time.hpp"
 
@@ -9,11 +10,16 @@
 #include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace duet::runtime::inspect {
+
+/// Pages of the host beside inspection's own: called on the server's strand with a request that
+/// is_inspection() denies; calls `done` exactly once, now or later, on any thread.
+using HostPages = std::function<void(const Request& request, std::function<void(Response)> done)>;
 
 struct ServerOptions {
   std::string path;                    ///< of the socket; made with mode 0600
@@ -22,6 +28,7 @@ struct ServerOptions {
   std::uint32_t requests_max = 1000;   ///< of one connection
   std::uint32_t header_bytes_max = 4096;
   Duration idle_max = std::chrono::seconds(10);   ///< for one request and its answer
+  HostPages pages;                                ///< empty: there are none
 };
 
 /// Serves what answer() gives: `curl --unix-socket PATH http://localhost/actors`. Requests have no
