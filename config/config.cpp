@@ -56,6 +56,12 @@ LoadResult load_config(const std::string& path) {
   if (!draft.config.keys_file.empty()) {
     draft.config.http.keys = load_keys(draft.config.keys_file, draft.findings);
   }
+  if (!draft.config.device.faults_file.empty()) {
+    std::vector<std::string> aliases;
+    for (const auto& model : draft.config.service.models) aliases.push_back(model.alias);
+    draft.config.device.answers =
+        load_faults(draft.config.device.faults_file, aliases, draft.findings);
+  }
   return result_of(std::move(draft));
 }
 

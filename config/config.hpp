@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/options.hpp"
+#include "config/faults_file.hpp"
 #include "config/finding.hpp"
 #include "http/server_options.hpp"
 
@@ -34,6 +35,8 @@ struct DeviceSelection {
   std::string profile = "combined";     ///< of the emulated board.
   std::uint32_t threads_per_chip = 1;   ///< of the emulated board.
   std::string lock_directory;           ///< of the emulated board; "" = the emulator's own choice.
+  std::string faults_file;              ///< of an emulated board that makes answers up; "" = none.
+  std::vector<AnswerScript> answers;    ///< that the file holds.
   std::uint32_t expected_chips = 2;
 };
 
@@ -92,12 +95,13 @@ struct LoadResult {
   std::vector<Finding> warnings;
 };
 
-/// Reads the file, and the keys file that it names. Relative paths in it are relative to its
-/// directory; the paths in the result are not. Every error is a finding: nothing is thrown but lack
-/// of memory. No other file is looked at. Blocking; any thread.
+/// Reads the file, and the keys and faults files that it names. Relative paths in it are relative
+/// to its directory; the paths in the result are not. Every error is a finding: nothing is thrown
+/// but lack of memory. No other file is looked at. Blocking; any thread.
 [[nodiscard]] LoadResult load_config(const std::string& path);
 
-/// The same of a text that came from `file`; reads no file, so http.keys stays empty.
+/// The same of a text that came from `file`; reads no file, so http.keys and device.answers stay
+/// empty.
 [[nodiscard]] LoadResult parse_config(std::string_view text, const std::string& file);
 
 /// What need not be there for a check, but is needed to serve: a runtime, and trust in the package.

@@ -226,8 +226,10 @@ void add_device(Table& t) {
   t.push_back(number<service, &S::device, &P::golden_prompts_max>(
       "device", "golden_prompts_max", 0, 1000,
       "Golden prompts that each model must pass before it is ready; 0 = all."));
-  t.push_back(reserved("device", "faults",
-                       "injecting faults by configuration is not in this version; leave it out"));
+  t.push_back(path<device, &D::faults_file>(
+      "device", "faults",
+      "The emulated board, `timed` or `\"null\"`: file of the answers it is to give to chosen "
+      "prompts."));
 }
 
 void add_models(Table& t) {

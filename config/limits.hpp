@@ -36,6 +36,9 @@ inline constexpr std::size_t socket_path_bytes_max = 107;
 /// Users of an administration socket, signers of packages.
 inline constexpr std::size_t list_items_max = 64;
 
+/// Of a scripted answer; a board's vocabularies are below 2^24.
+inline constexpr std::uint64_t token_id_max = (1U << 24U) - 1;
+
 /// Keys are compared one by one; a thousand take microseconds.
 inline constexpr std::size_t keys_max = 1000;
 inline constexpr std::size_t keys_file_bytes_max = 512U << 10U;

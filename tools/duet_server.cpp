@@ -11,6 +11,7 @@
 #include "runtime/real_completion_source.hpp"
 #include "runtime/real_random.hpp"
 #include "runtime/system.hpp"
+#include "tools/answer_script.hpp"
 #include "tools/arguments.hpp"
 #include "tools/json_log.hpp"
 
@@ -96,6 +97,8 @@ class Host {
     board.lock_directory = config_.device.lock_directory;
     board.threads_per_chip = config_.device.threads_per_chip;
     board.profile = device::emulator::find_profile(config_.device.profile).value();
+    script_ = tools::answer_script(config_, *package);
+    board.faults = script_.get();
     board_ = device::emulator::make_emulated_board(board);
     adapter_ = std::make_unique<device::CombinedAdapter>(*board_, completions_, clock_);
     runtime::SystemOptions system;
@@ -225,6 +228,7 @@ class Host {
   runtime::RealRandom random_;
   runtime::RealCompletionSource completions_;
   tools::JsonLog log_;
+  std::unique_ptr<device::emulator::FaultHook> script_;
   std::unique_ptr<device::emulator::ThreadedBoard> board_;
   std::unique_ptr<device::CombinedAdapter> adapter_;
   std::unique_ptr<runtime::System> system_;

@@ -31,10 +31,17 @@ void device_rules(Draft& draft) {
   if (!is_plugin && config.given("device.plugin")) {
     draft.error("device.plugin", "has no effect without 'runtime: plugin'; add that or remove it");
   }
-  for (const char* key : {"device.profile", "device.threads_per_chip", "device.lock_directory"}) {
+  for (const char* key :
+       {"device.profile", "device.threads_per_chip", "device.lock_directory", "device.faults"}) {
     if (device.runtime != DeviceRuntime::emulator && config.given(key)) {
       draft.error(key, "has no effect without 'runtime: emulator'; add that or remove it");
     }
+  }
+  const bool computes = device.runtime == DeviceRuntime::emulator && device.profile == "combined";
+  if (computes && draft.has("device.faults") && !draft.refused.contains("device.profile")) {
+    draft.error("device.faults",
+                "has no effect with 'profile: combined', which computes its answers; take timed or "
+                "\"null\", or remove it");
   }
 }
 

@@ -115,6 +115,7 @@ BOOST_AUTO_TEST_CASE(every_value_of_a_full_file_reaches_its_field) {
   BOOST_TEST((c.service.device.call_deadline == 90s));
   BOOST_TEST((c.service.device.drain_deadline == 20s));
   BOOST_TEST(c.service.device.golden_prompts_max == 8U);
+  BOOST_TEST(c.device.faults_file == "dir/faults.yaml");
   const actors::ModelOptions& m = c.service.models.at(0);
   BOOST_TEST(m.alias == "alpha");
   BOOST_TEST(m.package_model == "model-a");
