@@ -12,6 +12,8 @@ packages=(
   # tests: the second compiler, the formatter, the template oracle
   clang-16 libclang-rt-16-dev clang-format python3 python3-jinja2
 )
+# tests: gets OpenAI's client and its Node.js; Debian's, unless there is one from elsewhere
+command -v npm >/dev/null || packages+=(npm)
 
 case "${1:-}" in
   ''|--check) ;;

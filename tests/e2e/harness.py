@@ -41,7 +41,7 @@ device:
   port: 0
 {http}security:
   trusted_signers: [{key}]
-"""
+{security}"""
 
 
 def yaml(value):
@@ -52,11 +52,11 @@ def yaml(value):
 
 
 def configuration(directory, **changes):
-    """Writes duet.yaml and returns its path. `device`, `model_a`, `model_b` and `http` are further keys as a dict, of which
+    """Writes duet.yaml and returns its path. `device`, `model_a`, `model_b`, `http` and `security` are further keys as a dict, of which
     `http.limits` may be one; the other changes are the holes of CONFIGURATION."""
     values = dict(package=os.path.join(BUILD, "demo-package"), key=os.path.join(BUILD, "demo-key.pub"), address="127.0.0.1",
                   alias="model-a", board=f"e2e-{os.path.basename(sys.argv[0])[:20]}-{os.getpid()}")
-    blocks = dict(device=2, model_a=4, model_b=4, http=2)
+    blocks = dict(device=2, model_a=4, model_b=4, http=2, security=2)
     values.update(changes)
     for name, indent in blocks.items():
         values[name] = "".join(" " * indent + f"{k}: {yaml(v)}\n" for k, v in (changes.get(name) or {}).items())
