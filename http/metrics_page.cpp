@@ -157,6 +157,10 @@ void add_server(Page& page, const ServerCounters& counters_of_server) {
       counters_of_server.readers_gone);
   one("duet_http_readers_too_slow_total", "counter", "Answers dropped because nobody read them.",
       counters_of_server.readers_too_slow);
+  one("duet_http_writes_total", "counter", "Writes to clients' sockets.",
+      counters_of_server.writes);
+  one("duet_http_written_bytes_total", "counter", "Bytes that they took.",
+      counters_of_server.bytes_written);
   page.family("duet_http_responses_total", "counter", "Answers by route and status.");
   for (const RouteInfo& route : routes()) {
     for (std::size_t column = 0; column < ServerCounters::statuses.size(); ++column) {

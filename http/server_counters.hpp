@@ -23,6 +23,8 @@ class ServerCounters {
   std::atomic<std::uint64_t> answers_open = 0;          ///< gauge: completions under way.
   std::atomic<std::uint64_t> readers_gone = 0;          ///< went before their answer's end.
   std::atomic<std::uint64_t> readers_too_slow = 0;      ///< dropped.
+  std::atomic<std::uint64_t> writes = 0;                ///< that took bytes,
+  std::atomic<std::uint64_t> bytes_written = 0;         ///< and how many.
 
   void count(RouteId route, unsigned status) noexcept {
     const auto* const found = std::find(statuses.begin(), statuses.end() - 1, status);

@@ -1,6 +1,7 @@
 // duet_bench.cpp: the program duet-bench: measures, prints medians and spread, and compares.
 #include "tools/duet_bench_decode.hpp"
 #include "tools/duet_bench_report.hpp"
+#include "tools/duet_bench_serve.hpp"
 
 #include <boost/program_options.hpp>
 #include <exception>
@@ -42,21 +43,82 @@ options::options_description decode_options() {
   return all;
 }
 
+options::options_description serve_options() {
+  options::options_description all("duet-bench serve");
+  all.add_options()("help", "print this text");
+  all.add_options()("json", "print one JSON object");
+  all.add_options()("runs", options::value<unsigned>()->default_value(5),
+                    "runs of each figure, 1..100");
+  all.add_options()("streams", options::value<unsigned>()->default_value(64),
+                    "streams at a time, 2..256");
+  all.add_options()("tokens", options::value<unsigned>()->default_value(1000),
+                    "of each answer, 16..4000");
+  all.add_options()("threads", options::value<unsigned>()->default_value(1),
+                    "threads of the server, 1..64");
+  all.add_options()("server", options::value<std::string>()->default_value(""),
+                    "duet-server; the default is the one beside this program");
+  all.add_options()("package", options::value<std::string>()->default_value(""),
+                    "a package of model-a and model-b; the default is the demo models, packed for "
+                    "as many sequences");
+  return all;
+}
+
 const char* const usage =
     "usage: duet-bench decode [--json] [--threads 1|2] [--rounds N] [--model FILE]...\n"
+    "       duet-bench serve  [--json] [--runs N] [--streams N] [--tokens N] [--threads N]\n"
+    "                         [--server FILE] [--package DIR]\n"
     "\n"
     "decode   tokens a second of decode and prefill: a generated Q8_0 model of 0.5 billion\n"
     "         weights, compared with the memory's read bandwidth, and the demo models\n"
+    "serve    CPU time a token and time to the first token of duet-server on a null board,\n"
+    "         compared with the same bytes written raw in as many writes\n"
     "\n"
-    "exit codes: 0 done, 1 a model cannot be used, 2 wrong use\n";
+    "exit codes: 0 done, 1 a model cannot be used or a process failed, 2 wrong use\n";
 
 int wrong_use(const std::string& text) {
   std::cerr << "duet-bench: " << text << "\n\n" << usage;
   return exit_wrong_use;
 }
 
-int run_decode(int argc, char** argv) {
-  const options::options_description known = decode_options();
+/// Thrown for a number out of its range.
+struct WrongUse {
+  std::string text;
+};
+
+unsigned number(const options::variables_map& given, const std::string& name, unsigned min,
+                unsigned max) {
+  const unsigned value = given[name].as<unsigned>();
+  if (value >= min && value <= max) return value;
+  throw WrongUse{"--" + name + " is " + std::to_string(min) + ".." + std::to_string(max)};
+}
+
+using Results = std::vector<duet::tools::BenchResult>;
+
+Results decode(const options::variables_map& given) {
+  duet::tools::DecodeBench bench;
+  bench.threads = number(given, "threads", 1, 2);
+  bench.rounds = number(given, "rounds", 1, 100);
+  bench.models =
+      given.contains("model") ? given["model"].as<std::vector<std::string>>() : demo_models();
+  return duet::tools::run_decode_bench(bench);
+}
+
+Results serve(const options::variables_map& given) {
+  duet::tools::ServeBench bench;
+  bench.runs = number(given, "runs", 1, 100);
+  bench.streams = number(given, "streams", 2, 256);
+  bench.tokens = number(given, "tokens", 16, 4000);
+  bench.threads = number(given, "threads", 1, 64);
+  bench.server = given["server"].as<std::string>();
+  bench.package = given["package"].as<std::string>();
+  return duet::tools::run_serve_bench(bench);
+}
+
+/// A benchmark's options and what it does with them.
+int run(int argc, char** argv, const options::options_description& known,
+        Results (*measure)(const options::variables_map&)) {
+  duet::tools::BenchReport report;
+  for (int i = 0; i < argc; ++i) report.command += (i > 0 ? " " : "") + std::string(argv[i]);
   options::variables_map given;
   try {
     options::store(options::command_line_parser(argc - 1, argv + 1)
@@ -65,24 +127,15 @@ int run_decode(int argc, char** argv) {
                        .run(),
                    given);
     options::notify(given);
+    if (given.contains("help")) {
+      std::cout << usage << '\n' << known;
+      return exit_done;
+    }
+    report.results = measure(given);
   } catch (const options::error& error) {
     return wrong_use(error.what());
-  }
-  if (given.contains("help")) {
-    std::cout << usage << '\n' << known;
-    return exit_done;
-  }
-  duet::tools::DecodeBench bench;
-  bench.threads = given["threads"].as<unsigned>();
-  bench.rounds = given["rounds"].as<unsigned>();
-  if (bench.threads != 1 && bench.threads != 2) return wrong_use("--threads is 1 or 2");
-  if (bench.rounds < 1 || bench.rounds > 100) return wrong_use("--rounds is 1..100");
-  bench.models =
-      given.contains("model") ? given["model"].as<std::vector<std::string>>() : demo_models();
-  duet::tools::BenchReport report;
-  for (int i = 0; i < argc; ++i) report.command += (i > 0 ? " " : "") + std::string(argv[i]);
-  try {
-    report.results = duet::tools::run_decode_bench(bench);
+  } catch (const WrongUse& wrong) {
+    return wrong_use(wrong.text);
   } catch (const std::exception& error) {
     std::cerr << "duet-bench: " << error.what() << '\n';
     return exit_finding;
@@ -99,6 +152,7 @@ int main(int argc, char** argv) {
     std::cout << usage;
     return exit_done;
   }
-  if (command == "decode") return run_decode(argc, argv);
+  if (command == "decode") return run(argc, argv, decode_options(), decode);
+  if (command == "serve") return run(argc, argv, serve_options(), serve);
   return wrong_use(command.empty() ? "which benchmark?" : "unknown benchmark '" + command + "'");
 }

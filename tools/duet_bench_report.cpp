@@ -26,19 +26,28 @@ double BenchResult::max() const {
 }
 
 double BenchResult::ratio() const {
-  return peer > 0 ? median() * scale / peer : 0;
+  if (peer <= 0) return 0;
+  return lower_is_better ? peer / (median() * scale) : median() * scale / peer;
+}
+
+bool BenchResult::bar_met() const {
+  return lower_is_better ? median() <= bar : median() >= bar;
 }
 
 std::string BenchReport::json() const {
   namespace json = boost::json;
   json::array list;
   for (const BenchResult& r : results) {
-    json::object entry{{"name", r.name},  {"unit", r.unit}, {"median", r.median()},
-                       {"min", r.min()},  {"max", r.max()}, {"peer", nullptr},
-                       {"ratio", nullptr}};
+    json::object entry{{"name", r.name},   {"unit", r.unit}, {"median", r.median()},
+                       {"min", r.min()},   {"max", r.max()}, {"peer", nullptr},
+                       {"ratio", nullptr}, {"bar", nullptr}, {"bar_met", nullptr}};
     if (r.peer > 0) {
       entry["peer"] = r.peer;
       entry["ratio"] = r.ratio();
+    }
+    if (r.bar > 0) {
+      entry["bar"] = r.bar;
+      entry["bar_met"] = r.bar_met();
     }
     list.push_back(std::move(entry));
   }
@@ -61,6 +70,10 @@ std::string BenchReport::text() const {
         << std::setprecision(2) << std::setw(10) << r.median() << ' ' << r.unit << "  (" << r.min()
         << " .. " << r.max() << ", " << r.runs.size() << " runs)";
     if (r.peer > 0) out << "  peer " << r.peer << ", ratio " << r.ratio();
+    if (r.bar > 0) {
+      out << "  bar " << (r.lower_is_better ? "<= " : ">= ") << r.bar
+          << (r.bar_met() ? ": met" : ": NOT MET");
+    }
     out << '\n';
   }
   return out.str();

@@ -13,12 +13,16 @@ struct BenchResult {
   std::vector<double> runs;   ///< not empty.
   double peer = 0;            ///< in the same unit; 0: there is none.
   double scale = 1;           ///< what a run is multiplied by to stand beside the peer.
+  bool lower_is_better = false;
+  double bar = 0;   ///< what the median must reach (or stay below); 0: there is none.
 
   [[nodiscard]] double median() const;
   [[nodiscard]] double min() const;
   [[nodiscard]] double max() const;
-  /// median * scale / peer; above 1 is better than the peer. 0 without a peer.
+  /// median * scale / peer, or its inverse where lower is better: above 1 is better than the peer.
+  /// 0 without a peer.
   [[nodiscard]] double ratio() const;
+  [[nodiscard]] bool bar_met() const;
 };
 
 struct BenchReport {
@@ -26,7 +30,7 @@ struct BenchReport {
   std::vector<BenchResult> results;
 
   /// {"tool","commit","machine","command","results":[{"name","unit","median","min","max","peer",
-  /// "ratio"}]}; peer and ratio are null where there is no peer.
+  /// "ratio","bar","bar_met"}]}; null where there is no peer or bar.
   [[nodiscard]] std::string json() const;
   [[nodiscard]] std::string text() const;
 };
