@@ -144,7 +144,7 @@ bool Connection::flush() {
       transport_->wait_writable(shared_from_this());
       return false;
     }
-    if (wrote.status != IoStatus::done || (peer_ended_ && is_gone())) {
+    if (wrote.status != IoStatus::done) {
       close_now(false, "reader_gone");
       return false;
     }
@@ -159,13 +159,6 @@ bool Connection::flush() {
     record_.bytes_sent += wrote.bytes;
     answer_->sent(wrote.bytes);
   }
-}
-
-// Its FIN may have been the end of its process; then the write that just went out was answered by a
-// reset, and on one host that reset is here already. Asking now spares a job of the sequence.
-bool Connection::is_gone() {
-  std::array<char, 1> none;
-  return transport_->read_some(none).status == IoStatus::failed;
 }
 
 void Connection::end_connection() {
