@@ -120,10 +120,12 @@ class Vanishing(ServedCase):
             wire.fill()
         return received + (wire.text + wire.buffer).count(b"data: ")
 
-    # 'a killed client's sequence is gone within one decode job': the server is stopped while the client dies, so that everything it
-    # does is done after the death. The job that ran then, and the one that its token asked for before the text met the closed
-    # socket, are all that may follow.
+    # 'a killed client's sequence is gone within one decode job': the server is stopped while the client dies, so that all it does
+    # is done after the death. Tokens that the client had not received by then are those whose text was still inside the server
+    # (at most one: it is written as soon as it is there), the job that ran, and one more that its token asked for before its text
+    # met the closed socket. An endless stream would run thousands.
     def check_jobs_after_death(self, die):
+        after_deaths = []
         for attempt in range(3 if SLOW else 8):
             self.check_rest(self.client)
             jobs = self.client.metric("duet_jobs_submitted_total", "model-b")
@@ -136,8 +138,9 @@ class Vanishing(ServedCase):
                 self.server.signal(signal.SIGCONT)
             self.ended(aborted, 1)
             # One job, the prefill, gives the first token, each further job one more.
-            after_death = self.client.metric("duet_jobs_submitted_total", "model-b") - jobs - received
-            self.assertLessEqual(after_death, 2, "the job that ran, and one more")
+            after_deaths.append(int(self.client.metric("duet_jobs_submitted_total", "model-b") - jobs - received))
+        print(f"jobs after the death: {after_deaths}", file=sys.stderr)
+        self.assertLessEqual(max(after_deaths), 3, "text on its way, the job that ran, and one more")
 
     # C04
     def test_a_reset_clients_sequence_is_gone_within_one_decode_job(self):
