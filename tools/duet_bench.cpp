@@ -1,4 +1,5 @@
 // duet_bench.cpp: the program duet-bench: measures, prints medians and spread, and compares.
+#include "tools/duet_bench_actors.hpp"
 #include "tools/duet_bench_decode.hpp"
 #include "tools/duet_bench_report.hpp"
 #include "tools/duet_bench_serve.hpp"
@@ -43,6 +44,17 @@ options::options_description decode_options() {
   return all;
 }
 
+options::options_description actors_options() {
+  options::options_description all("duet-bench actors");
+  all.add_options()("help", "print this text");
+  all.add_options()("json", "print one JSON object");
+  all.add_options()("runs", options::value<unsigned>()->default_value(5),
+                    "runs of each figure, 1..100");
+  all.add_options()("samples", options::value<unsigned>()->default_value(5000),
+                    "hand-offs of each way a run, 100..1000000");
+  return all;
+}
+
 options::options_description serve_options() {
   options::options_description all("duet-bench serve");
   all.add_options()("help", "print this text");
@@ -65,11 +77,14 @@ options::options_description serve_options() {
 
 const char* const usage =
     "usage: duet-bench decode [--json] [--threads 1|2] [--rounds N] [--model FILE]...\n"
+    "       duet-bench actors [--json] [--runs N] [--samples N]\n"
     "       duet-bench serve  [--json] [--runs N] [--streams N] [--tokens N] [--threads N]\n"
     "                         [--server FILE] [--package DIR]\n"
     "\n"
     "decode   tokens a second of decode and prefill: a generated Q8_0 model of 0.5 billion\n"
     "         weights, compared with the memory's read bandwidth, and the demo models\n"
+    "actors   time from the end of a blocking call to the actor that waits for it, on the\n"
+    "         completion thread and through a host's loop, compared with a bare asio::post\n"
     "serve    CPU time a token and time to the first token of duet-server on a null board,\n"
     "         compared with the same bytes written raw in as many writes\n"
     "\n"
@@ -101,6 +116,13 @@ Results decode(const options::variables_map& given) {
   bench.models =
       given.contains("model") ? given["model"].as<std::vector<std::string>>() : demo_models();
   return duet::tools::run_decode_bench(bench);
+}
+
+Results actors(const options::variables_map& given) {
+  duet::tools::ActorsBench bench;
+  bench.runs = number(given, "runs", 1, 100);
+  bench.samples = number(given, "samples", 100, 1'000'000);
+  return duet::tools::run_actors_bench(bench);
 }
 
 Results serve(const options::variables_map& given) {
@@ -153,6 +175,7 @@ int main(int argc, char** argv) {
     return exit_done;
   }
   if (command == "decode") return run(argc, argv, decode_options(), decode);
+  if (command == "actors") return run(argc, argv, actors_options(), actors);
   if (command == "serve") return run(argc, argv, serve_options(), serve);
   return wrong_use(command.empty() ? "which benchmark?" : "unknown benchmark '" + command + "'");
 }
