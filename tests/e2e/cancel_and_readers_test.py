@@ -8,13 +8,10 @@ import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import termios
 import threading
-import time
-import unittest
 
 from harness import (DEADLINE, SLOW, ServedCase, Wire, chat_request, choices_of, head_bytes, main, post_bytes, rest_report, text_request,
                      until)
@@ -78,7 +75,8 @@ class Vanishing(ServedCase):
     def ended(self, before, aborted=1):
         """Waits until the server is at rest and has counted `aborted` more aborts, and no more."""
         name = "duet_requests_aborted_total"
-        until(lambda: rest_report(self.client.metrics()) == [] and self.client.metric(name) >= before + aborted, lambda: self.client.metrics())
+        until(lambda: rest_report(self.client.metrics()) == [] and self.client.metric(name) >= before + aborted,
+              lambda: self.client.metrics())
         self.assertEqual(self.client.metric(name), before + aborted)
 
     # C04
@@ -193,7 +191,8 @@ class HalfClose(ServedCase):
 
     # C05
     def test_a_client_that_closes_its_writing_side_gets_its_whole_answer(self):
-        for request in (chat_request("model-b", STORY), chat_request("model-a", "Count to 20."), text_request("model-b", "Long ago", max_tokens=60),
+        for request in (chat_request("model-b", STORY), chat_request("model-a", "Count to 20."),
+                        text_request("model-b", "Long ago", max_tokens=60),
                         text_request("model-b", "Once", n=3, temperature=1, seed=1, max_tokens=30)):
             self.check_whole(request, lambda wire, data: wire.send(data).half_close())
 
@@ -213,7 +212,8 @@ class HalfClose(ServedCase):
     # C05: several requests, then FIN: all are answered, in order.
     def test_pipelined_requests_before_the_close_are_all_answered(self):
         with self.server.wire() as wire:
-            data = [post_bytes(chat_request("model-a", f"What is {n} + {n}?")) for n in (11, 22, 33)] + [head_bytes("GET", "/health", "Host: x")]
+            data = [post_bytes(chat_request("model-a", f"What is {n} + {n}?")) for n in (11, 22, 33)] + [head_bytes("GET", "/health",
+                                                                                                                    "Host: x")]
             wire.send(b"".join(data)).half_close()
             for n in (11, 22, 33):
                 self.assertEqual(wire.response().json["choices"][0]["message"]["content"], f"{n} + {n} = {2 * n}.")
@@ -252,7 +252,8 @@ class Queue(ServedCase):
     # C06
     def test_a_request_that_waits_too_long_for_a_slot_gets_503_before_any_header(self):
         with self.every_slot_busy():
-            for path, body in (chat_request("model-b", STORY), text_request("model-b", "Once"), text_request("model-b", ["Once", "Long ago"]),
+            for path, body in (chat_request("model-b", STORY), text_request("model-b", "Once"),
+                               text_request("model-b", ["Once", "Long ago"]),
                                chat_request("model-b", STORY, n=3)):
                 for more in (dict(stream=True), dict(stream=True, stream_options=dict(include_usage=True)), dict(stream=False)):
                     with self.subTest(path=path, more=more), self.server.wire() as wire:
@@ -306,7 +307,8 @@ class Queue(ServedCase):
             until(lambda: self.client.metric("vllm:num_requests_waiting", "model-b") == 1 or wire_has_answer(wire), self.client.metrics)
             wire.reset()
             until(lambda: self.client.metric("vllm:num_requests_waiting", "model-b") == 0, self.client.metrics)
-            ends = self.client.metric("duet_requests_failed_total", "model-b") + self.client.metric("duet_requests_aborted_total", "model-b")
+            ends = self.client.metric("duet_requests_failed_total", "model-b") + self.client.metric("duet_requests_aborted_total",
+                                                                                                    "model-b")
             self.assertEqual(ends, failed + aborted + 1)
 
 
@@ -322,7 +324,8 @@ class Readers(ServedCase):
         slow = self.client.metric("duet_http_readers_too_slow_total")
         aborted = self.client.metric("duet_requests_aborted_total")
         with Neighbour(self):
-            for count, request in enumerate((endless("model-b", logprobs=5), endless("model-a", logprobs=5), endless("model-b", n=4, logprobs=5)), 1):
+            for count, request in enumerate((endless("model-b", logprobs=5), endless("model-a", logprobs=5),
+                                             endless("model-b", n=4, logprobs=5)), 1):
                 with self.server.wire(receive_bytes=4096) as wire:
                     wire.post(request)
                     self.assertEqual(wire.socket.recv(1), b"H")
@@ -373,7 +376,8 @@ class Readers(ServedCase):
         with Neighbour(self):
             for name, data, status in (
                     ("body", post_bytes((path, long_text)), 413),
-                    ("announced body", head_bytes("POST", path, "Host: x", "Content-Type: application/json", "Content-Length: 9999999999"), 413),
+                    ("announced body", head_bytes("POST", path, "Host: x", "Content-Type: application/json", "Content-Length: 9999999999"),
+                     413),
                     ("chunked body", head_bytes("POST", path, "Host: x", "Content-Type: application/json", "Transfer-Encoding: chunked")
                      + b"11170\r\n" + b"x" * 70000 + b"\r\n0\r\n\r\n", 413),
                     ("field", head_bytes("GET", "/health", "Host: x", "X-Long: " + "y" * 9000), 431),

@@ -4,7 +4,6 @@
   python3 tests/e2e/http_test.py BUILD
 """
 import json
-import unittest
 
 from harness import SLOW, ServedCase, chat_request, events_of, head_bytes, main, post_bytes, text_request
 
@@ -30,7 +29,8 @@ class Http(ServedCase):
     # C18: requests of every kind in one segment, and in segments that end anywhere.
     def test_requests_sent_together_are_answered_in_order_wherever_the_segments_end(self):
         data = HEALTH + post_bytes(SUM) + head_bytes("GET", "/v1/models", "Host: x") + post_bytes(streamed(SUM)) + \
-            head_bytes("DELETE", "/internal/requests/nobody", "Host: x") + HEALTH + post_bytes(("/v1/chat/completions", b"{")) + post_bytes(SUM) + \
+            head_bytes("DELETE", "/internal/requests/nobody", "Host: x") + HEALTH + post_bytes(("/v1/chat/completions",
+                                                                                                b"{")) + post_bytes(SUM) + \
             post_bytes(("/nowhere", {"a": 1})) + head_bytes("HEAD", "/health", "Host: x") + HEALTH
         for size in (len(data), 1000, 97) + (() if SLOW else (7,)):
             with self.subTest(size=size), self.server.wire() as wire:
@@ -52,7 +52,8 @@ class Http(ServedCase):
     def test_many_requests_in_one_segment_are_all_answered(self):
         count = 20 if SLOW else 60
         with self.server.wire() as wire:
-            wire.send(b"".join(post_bytes(chat_request("model-a", f"What is {n} + 1?", stream=n % 3 == 0)) + HEALTH for n in range(1, count)))
+            wire.send(b"".join(post_bytes(chat_request("model-a", f"What is {n} + 1?", stream=n % 3 == 0)) + HEALTH for n in range(1,
+                                                                                                                                   count)))
             for n in range(1, count):
                 answer = wire.response()
                 text = answer.text if n % 3 else "".join(c["delta"].get("content") or "" for e in events_of(answer.text) for c in e["choices"])
@@ -61,7 +62,8 @@ class Http(ServedCase):
 
     # C18: a method that may have a body and has neither length nor coding has none.
     def test_a_request_without_length_does_not_swallow_the_next(self):
-        for first, status in ((head_bytes("DELETE", "/internal/requests/nobody", "Host: x"), 404), (head_bytes("GET", "/nowhere", "Host: x"), 404),
+        for first, status in ((head_bytes("DELETE", "/internal/requests/nobody", "Host: x"), 404),
+                              (head_bytes("GET", "/nowhere", "Host: x"), 404),
                               (head_bytes("POST", "/v1/chat/completions", "Host: x", "Content-Type: application/json"), 400),
                               (head_bytes("DELETE", "/v1/models", "Host: x"), 405), (head_bytes("PUT", "/v1/models", "Host: x"), 405),
                               (head_bytes("GET", "/v1/models", "Host: x", "Content-Length: 5") + b"GET /", 200),
@@ -84,7 +86,8 @@ class Http(ServedCase):
                 self.assertEqual(answer.headers["connection"].lower(), "keep-alive")
             self.assertEqual(wire.send(old_health.replace(b"\r\n\r\n", b"\r\nConnection: Keep-Alive\r\n\r\n")).response().status, 200)
             self.check_sum(wire.send(post_bytes(SUM)).response())   # and may grow up
-        for data, check in ((old(SUM), self.check_sum), (old(streamed(SUM)), self.check_stream), (old(streamed(SUM), "Connection: keep-alive"), self.check_stream),
+        for data, check in ((old(SUM), self.check_sum), (old(streamed(SUM)), self.check_stream),
+                            (old(streamed(SUM), "Connection: keep-alive"), self.check_stream),
                             (old_health, lambda answer: self.assertEqual(answer.status, 200))):
             with self.subTest(data=data), self.server.wire() as wire:
                 answer = wire.send(data).response()
@@ -119,11 +122,15 @@ class Http(ServedCase):
         path, body = SUM
         data = json.dumps(body).encode()
         with self.server.wire() as wire:
-            for kind, status in ((None, 200), ("application/json", 200), ("application/json; charset=utf-8", 200), ('application/json;charset="UTF-8"', 200),
-                                 ("APPLICATION/JSON", 200), ("Application/Json; Charset=UTF-8", 200), ("application/json ;  charset=us-ascii", 200),
+            for kind, status in ((None, 200), ("application/json", 200), ("application/json; charset=utf-8", 200),
+                                 ('application/json;charset="UTF-8"', 200),
+                                 ("APPLICATION/JSON", 200), ("Application/Json; Charset=UTF-8", 200),
+                                 ("application/json ;  charset=us-ascii", 200),
                                  ("application/json; version=1", 200), ("application/json;", 200), ("", 200),
-                                 ("text/plain", 415), ("TEXT/PLAIN", 415), ("text/json", 415), ("application/json; charset=utf-16", 415), ("application/jsonx", 415),
-                                 ("application/x-www-form-urlencoded", 415), ("multipart/form-data; boundary=x", 415), ("json", 415), ("application/json charset=utf-8", 415),
+                                 ("text/plain", 415), ("TEXT/PLAIN", 415), ("text/json", 415), ("application/json; charset=utf-16", 415),
+                                 ("application/jsonx", 415),
+                                 ("application/x-www-form-urlencoded", 415), ("multipart/form-data; boundary=x", 415), ("json", 415),
+                                 ("application/json charset=utf-8", 415),
                                  ("application/json; charset=latin-1", 415), ("\xff", 415)):
                 for stream in (False, True):
                     sent = data[:-1] + b',"stream":true}' if stream else data
@@ -143,11 +150,15 @@ class Http(ServedCase):
     # C20
     def test_a_path_is_served_or_404_and_never_redirected(self):
         with self.server.wire() as wire:
-            for path, right in (("/v1/chat/completions", 200), ("/v1/chat/completions/", 200), ("/v1/chat/completions?a=b", 200), ("/v1/chat/completions/?", 200),
+            for path, right in (("/v1/chat/completions", 200), ("/v1/chat/completions/", 200), ("/v1/chat/completions?a=b", 200),
+                                ("/v1/chat/completions/?", 200),
                                 ("/v1/chat/completions?x=%2e%2e", 200), ("http://any.host:1/v1/chat/completions", 200),
-                                ("//v1/chat/completions", 404), ("/v1//chat/completions", 404), ("/v1/chat//completions", 404), ("/v1/chat/completions//", 404),
-                                ("/v1/%2e%2e/v1/chat/completions", 404), ("/v1/../v1/chat/completions", 404), ("/v1/./chat/completions", 404), ("/%76%31/chat/completions", 404),
-                                ("/v1/chat/completions%2f", 404), ("/v1/chat/completions%00", 404), ("/V1/chat/completions", 404), ("/v1/chat", 404), ("/", 404),
+                                ("//v1/chat/completions", 404), ("/v1//chat/completions", 404), ("/v1/chat//completions", 404),
+                                ("/v1/chat/completions//", 404),
+                                ("/v1/%2e%2e/v1/chat/completions", 404), ("/v1/../v1/chat/completions", 404),
+                                ("/v1/./chat/completions", 404), ("/%76%31/chat/completions", 404),
+                                ("/v1/chat/completions%2f", 404), ("/v1/chat/completions%00", 404), ("/V1/chat/completions", 404),
+                                ("/v1/chat", 404), ("/", 404),
                                 ("/v1/chat/completions;x", 404), ("/chat/completions", 404), ("/v1/chat/completions/x", 404), ("*", 404)):
                 for stream in (False, True):
                     with self.subTest(path=path, stream=stream):
@@ -158,9 +169,12 @@ class Http(ServedCase):
                             (self.check_stream if stream else self.check_sum)(answer)
                         else:
                             self.assertEqual(answer.json["error"]["code"], "not_found")
-            for path, right in (("/health", 200), ("/health/", 200), ("/health?x", 200), ("//health", 404), ("/health//", 404), ("/%68ealth", 404), ("/v1/models/", 200),
-                                ("/v1/models/model-a/", 200), ("/v1/models//model-a", 404), ("/v1/models/model%2da", 200), ("/v1/models/..%2f", 404),
-                                ("/v1/models/%2e%2e", 404), ("/v1/models/model-a%", 404), ("/ready/?model=model-a", 200), ("/metrics/../health", 404)):
+            for path, right in (("/health", 200), ("/health/", 200), ("/health?x", 200), ("//health", 404), ("/health//", 404),
+                                ("/%68ealth", 404), ("/v1/models/", 200),
+                                ("/v1/models/model-a/", 200), ("/v1/models//model-a", 404), ("/v1/models/model%2da", 200),
+                                ("/v1/models/..%2f", 404),
+                                ("/v1/models/%2e%2e", 404), ("/v1/models/model-a%", 404), ("/ready/?model=model-a", 200),
+                                ("/metrics/../health", 404)):
                 with self.subTest(path=path):
                     self.assertEqual(wire.get(path).response().status, right)
 
@@ -168,9 +182,12 @@ class Http(ServedCase):
     def test_a_wrong_method_gets_405_with_the_right_ones(self):
         with self.server.wire() as wire:
             for path, methods, allow in (("/v1/chat/completions", ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS", "BREW"), "POST"),
-                                         ("/v1/completions", ("GET", "PUT"), "POST"), ("/v1/models", ("POST", "DELETE", "PUT", "OPTIONS"), "GET, HEAD"),
-                                         ("/v1/models/model-a", ("DELETE", "POST"), "GET, HEAD"), ("/health", ("POST", "DELETE"), "GET, HEAD"),
-                                         ("/metrics", ("POST",), "GET, HEAD"), ("/ready", ("PUT",), "GET, HEAD"), ("/internal/requests/x", ("GET", "POST", "HEAD"), "DELETE"),
+                                         ("/v1/completions", ("GET", "PUT"), "POST"), ("/v1/models", ("POST", "DELETE", "PUT", "OPTIONS"),
+                                                                                       "GET, HEAD"),
+                                         ("/v1/models/model-a", ("DELETE", "POST"), "GET, HEAD"),
+                                         ("/health", ("POST", "DELETE"), "GET, HEAD"),
+                                         ("/metrics", ("POST",), "GET, HEAD"), ("/ready", ("PUT",), "GET, HEAD"),
+                                         ("/internal/requests/x", ("GET", "POST", "HEAD"), "DELETE"),
                                          ("/v1/chat/completions/", ("GET",), "POST")):
                 for method in methods:
                     with self.subTest(path=path, method=method):
@@ -188,7 +205,8 @@ class Http(ServedCase):
     # C20: HEAD is GET without the body, of the same length.
     def test_head_is_get_without_its_body(self):
         with self.server.wire() as wire:
-            for path in ("/health", "/ready", "/v1/models", "/v1/models/model-b", "/v2/health/live", "/v2/models/model-a/ready", "/nowhere", "/v1/models/none"):
+            for path in ("/health", "/ready", "/v1/models", "/v1/models/model-b", "/v2/health/live", "/v2/models/model-a/ready", "/nowhere",
+                         "/v1/models/none"):
                 whole = wire.get(path).response()
                 head = wire.get(path, method="HEAD").response(head_only=True)
                 with self.subTest(path=path):

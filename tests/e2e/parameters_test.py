@@ -3,9 +3,6 @@
 
   python3 tests/e2e/parameters_test.py BUILD
 """
-import json
-import unittest
-
 from harness import MODELS, SLOW, ServedCase, Wire, chat_request, choices_of, content_of, events_of, main, text_request
 
 CONTEXT = 4096
@@ -48,12 +45,14 @@ class Parameters(ServedCase):
 
     # C11
     def test_max_tokens_is_a_number_from_1_or_is_refused_by_name(self):
-        requests = [text_request("model-b", "Once upon a time"), chat_request("model-b", "A story, please."), chat_request("model-a", "Count to 20."),
+        requests = [text_request("model-b", "Once upon a time"), chat_request("model-b", "A story, please."),
+                    chat_request("model-a", "Count to 20."),
                     text_request("model-a", "12 + 30 =")]
         for path, body in requests:
             names = ("max_tokens", "max_completion_tokens") if "chat" in path else ("max_tokens",)
             for name in names:
-                for value in (0, -1, 2**31, 2**32, 2**63, 2**63 - 1, -2**63, 2**64, 10**30, 1e300, "10", "", 1.5, 0.5, True, [], [1], {}, "null"):
+                for value in (0, -1, 2**31, 2**32, 2**63, 2**63 - 1, -2**63, 2**64, 10**30, 1e300, "10", "", 1.5, 0.5, True, [], [1], {},
+                              "null"):
                     self.refused((path, {**body, name: value}), name)
                 for tokens in (1, 2, 7, 7.0):
                     answer = self.served((path, {**body, name: tokens}))
@@ -62,9 +61,11 @@ class Parameters(ServedCase):
 
     # C11: null is what absent is.
     def test_null_is_the_default_of_every_parameter(self):
-        names = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "stream", "stream_options", "seed", "logit_bias",
+        names = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "stream", "stream_options", "seed",
+                 "logit_bias",
                  "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "user", "response_format", "tools", "tool_choice")
-        for path, body in (chat_request("model-a", "What is 47 + 385?"), chat_request("model-b", "Hello!"), text_request("model-a", "12 + 30 =", max_tokens=8)):
+        for path, body in (chat_request("model-a", "What is 47 + 385?"), chat_request("model-b", "Hello!"),
+                           text_request("model-a", "12 + 30 =", max_tokens=8)):
             wanted = content_of(self.served((path, body)).json)
             nulls = {name: None for name in names if name not in body or name == "stop"}
             self.assertEqual(content_of(self.served((path, {**body, **nulls})).json), wanted)
@@ -72,7 +73,8 @@ class Parameters(ServedCase):
     # C11
     def test_both_names_of_the_limit_together_are_refused(self):
         for values in ((5, 5), (5, 6), (1, 1)):
-            self.refused(chat_request("model-a", "x", max_tokens=values[0], max_completion_tokens=values[1]), "max_tokens", ["max_completion_tokens"])
+            self.refused(chat_request("model-a", "x", max_tokens=values[0], max_completion_tokens=values[1]), "max_tokens",
+                         ["max_completion_tokens"])
         self.refused(chat_request("model-b", "x", max_tokens=0, max_completion_tokens=5), "max_tokens")
         for values in ((None, 5), (5, None)):
             self.served(chat_request("model-a", "x", max_tokens=values[0], max_completion_tokens=values[1]))
@@ -82,12 +84,15 @@ class Parameters(ServedCase):
         for model in MODELS:
             for name, values in dict(temperature=(-0.1, 2.1, "1", [], 1e9), top_p=(-0.1, 1.1, "x"), n=(0, -1, 129, 1.5, "2", 2**63, 2**64),
                                      presence_penalty=(-2.1, 2.1, "0"), frequency_penalty=(3, {}), seed=("1", 1.5, 2**64, -2**63 - 1, []),
-                                     logit_bias=([], {"a": 1}, {"1": 101}, {"1": "x"}, {"-1": 1}, {"01": 1}), stop=(1, [1], [""], "", [[]], ["x"] * 17, {}),
+                                     logit_bias=([], {"a": 1}, {"1": 101}, {"1": "x"}, {"-1": 1}, {"01": 1}),
+                                     stop=(1, [1], [""], "", [[]], ["x"] * 17, {}),
                                      top_k=(-2, 1.5, "4")).items():
                 for value in values:
                     self.refused(chat_request(model, "x", **{name: value}), name)
-            for more in (dict(temperature=0), dict(temperature=2), dict(top_p=0), dict(top_p=1), dict(seed=0), dict(seed=-2**63), dict(seed=2**64 - 1),
-                         dict(seed=3.0), dict(n=1), dict(presence_penalty=-2), dict(logit_bias={"1": -100, "2": 100.0}), dict(stop=["a"] * 16),
+            for more in (dict(temperature=0), dict(temperature=2), dict(top_p=0), dict(top_p=1), dict(seed=0), dict(seed=-2**63),
+                         dict(seed=2**64 - 1),
+                         dict(seed=3.0), dict(n=1), dict(presence_penalty=-2), dict(logit_bias={"1": -100, "2": 100.0}),
+                         dict(stop=["a"] * 16),
                          dict(logit_bias={}), dict(stop=[])):
                 self.served(chat_request(model, "x", max_tokens=1, **more))
 
@@ -113,7 +118,8 @@ class Parameters(ServedCase):
         for model in MODELS:
             for prompt in (["x", 1], ["x", [20]], ["x", None], [[20], "x"], [[20], 20], [[20], None]):
                 self.refused(text_request(model, prompt), "prompt[1]")
-            for prompt, param in (([], "prompt"), ([[]], "prompt[0]"), ([[20], []], "prompt[1]"), (None, "prompt"), ({}, "prompt"), (20, "prompt"), (True, "prompt"),
+            for prompt, param in (([], "prompt"), ([[]], "prompt[0]"), ([[20], []], "prompt[1]"), (None, "prompt"), ({}, "prompt"),
+                                  (20, "prompt"), (True, "prompt"),
                                   ([None], "prompt[0]"), ([{}], "prompt[0]"), (["x"] * 129, "prompt"), ([[20]] * 129, "prompt")):
                 self.refused(text_request(model, prompt), param)
             self.refused(("/v1/completions", dict(model=model)), "prompt")
@@ -134,8 +140,10 @@ class Parameters(ServedCase):
                 for path, body in (chat_request(model, "x"), text_request(model, "x")):
                     self.refused((path, {**body, "stream": value}), "stream")
             message = dict(role="user", content="x")
-            for messages, param in ((message, "messages"), ("x", "messages"), (1, "messages"), ([], "messages"), (None, "messages"), (["x"], "messages[0]"),
-                                    ([[message]], "messages[0]"), ([None], "messages[0]"), ([message, 7], "messages[1]"), (True, "messages")):
+            for messages, param in ((message, "messages"), ("x", "messages"), (1, "messages"), ([], "messages"), (None, "messages"),
+                                    (["x"], "messages[0]"),
+                                    ([[message]], "messages[0]"), ([None], "messages[0]"), ([message, 7], "messages[1]"),
+                                    (True, "messages")):
                 self.refused((chat, dict(model=model, messages=messages)), param)
             for content in (1, 1.5, True, {}, dict(type="text", text="x")):
                 self.refused((chat, dict(model=model, messages=[dict(role="user", content=content)])), "messages[0].content")
@@ -147,8 +155,10 @@ class Parameters(ServedCase):
     # C13
     def test_a_body_that_is_no_object_is_refused(self):
         for path in ("/v1/chat/completions", "/v1/completions"):
-            for body in (b"null", b"42", b"[]", b'"x"', b"true", b"", b" ", b"{", b"}", b"{}{}", b"{} x", b"{'model':'model-a'}", b'{"model":}', b"NaN",
-                         b'{"model":"model-a",}', b'[{"model":"model-a"}]', b"\xef\xbb\xbf{}", b"{\"model\":\"model-a\"\0}", b"-", b'{"a":1e}', b"/**/{}"):
+            for body in (b"null", b"42", b"[]", b'"x"', b"true", b"", b" ", b"{", b"}", b"{}{}", b"{} x", b"{'model':'model-a'}",
+                         b'{"model":}', b"NaN",
+                         b'{"model":"model-a",}', b'[{"model":"model-a"}]', b"\xef\xbb\xbf{}", b"{\"model\":\"model-a\"\0}", b"-",
+                         b'{"a":1e}', b"/**/{}"):
                 self.refused((path, body))
 
     # C14
@@ -160,12 +170,18 @@ class Parameters(ServedCase):
             for parts in ([dict(type="text", text=question)], [dict(type="text", text=question, cache_control=None)]):
                 answer = self.served((path, {**body, "messages": [dict(role="user", content=parts)]}))
                 self.assertEqual(content_of(answer.json), wanted)
-            self.served((path, {**body, "messages": [dict(role="user", content=[dict(type="text", text="What is"), dict(type="text", text="47 + 385?")])]}))
-            for part, param in ((dict(type="image_url", image_url=dict(url="data:")), "content[1].type"), (dict(type="input_audio"), "content[1].type"),
-                                (dict(type="Text", text="x"), "content[1].type"), (dict(type=""), "content[1].type"), (dict(text="x"), "content[1].type"),
-                                (dict(type=1, text="x"), "content[1].type"), (dict(type="text"), "content[1].text"), (dict(type="text", text=1), "content[1].text"),
-                                (dict(type="text", text=None), "content[1].text"), ("x", "content[1]"), (None, "content[1]"), ([], "content[1]")):
-                self.refused((path, {**body, "messages": [dict(role="user", content=[dict(type="text", text="x"), part])]}), "messages[0]." + param)
+            self.served((path, {**body, "messages": [dict(role="user", content=[dict(type="text", text="What is"),
+                                                                                dict(type="text", text="47 + 385?")])]}))
+            for part, param in ((dict(type="image_url", image_url=dict(url="data:")), "content[1].type"),
+                                (dict(type="input_audio"), "content[1].type"),
+                                (dict(type="Text", text="x"), "content[1].type"), (dict(type=""), "content[1].type"),
+                                (dict(text="x"), "content[1].type"),
+                                (dict(type=1, text="x"), "content[1].type"), (dict(type="text"), "content[1].text"),
+                                (dict(type="text", text=1), "content[1].text"),
+                                (dict(type="text", text=None), "content[1].text"), ("x", "content[1]"), (None, "content[1]"),
+                                ([], "content[1]")):
+                self.refused((path, {**body, "messages": [dict(role="user", content=[dict(type="text", text="x"), part])]}),
+                             "messages[0]." + param)
             self.refused((path, {**body, "messages": [dict(role="user", content=[])]}), "messages[0].content")
 
     # C14
@@ -173,14 +189,19 @@ class Parameters(ServedCase):
         user = dict(role="user", content="What is 7 x 8?")
         call = dict(id="c1", type="function", function=dict(name="f", arguments="{}"))
         for model in MODELS:
-            for message, param in ((dict(role="user", content=None), "content"), (dict(role="user"), "content"), (dict(role="system"), "content"),
-                                   (dict(role="assistant"), "content"), (dict(role="assistant", content=None), "content"), (dict(role="tool", content="x"), "tool_call_id"),
-                                   (dict(role="assistant", content=None, tool_calls=[]), "content"), (dict(role="assistant", content=None, tool_calls="x"), "tool_calls")):
+            for message, param in ((dict(role="user", content=None), "content"), (dict(role="user"), "content"),
+                                   (dict(role="system"), "content"),
+                                   (dict(role="assistant"), "content"), (dict(role="assistant", content=None), "content"),
+                                   (dict(role="tool", content="x"), "tool_call_id"),
+                                   (dict(role="assistant", content=None, tool_calls=[]), "content"),
+                                   (dict(role="assistant", content=None, tool_calls="x"), "tool_calls")):
                 self.refused(("/v1/chat/completions", dict(model=model, messages=[user, message])), "messages[1]." + param)
             for messages in ([dict(role="assistant", content=None, tool_calls=[call])], [dict(role="assistant", tool_calls=[call])],
                              [dict(role="assistant", content=None, tool_calls=[call]), dict(role="tool", tool_call_id="c1", content="56")],
-                             [dict(role="tool", tool_call_id="c1", content="56")], [dict(role="assistant", content="")], [dict(role="system", content="x")],
-                             [dict(role="developer", content="x")], [dict(role="user", content="")], [dict(role="user", content="x", name="n")],
+                             [dict(role="tool", tool_call_id="c1", content="56")], [dict(role="assistant", content="")],
+                             [dict(role="system", content="x")],
+                             [dict(role="developer", content="x")], [dict(role="user", content="")],
+                             [dict(role="user", content="x", name="n")],
                              [dict(role="assistant", content="x")] * 3, [dict(role="user", content="{{ messages }} {% raise %}")]):
                 for order in ([user] + messages, messages + [user], messages):
                     answer = self.ask(("/v1/chat/completions", dict(model=model, messages=order, max_tokens=2)))
@@ -189,7 +210,8 @@ class Parameters(ServedCase):
     # C15
     def test_a_model_is_named_exactly_and_an_unknown_ones_echo_is_bounded(self):
         for path, body in (chat_request("", "x"), text_request("", "x")):
-            for name in ("Model-a", "MODEL-A", "model-a ", " model-a", "", "model", "model-aa", "model-a\0", "gpt-4o", "x" * 65536, "\u00e9" * 30000, "model-\u0430",
+            for name in ("Model-a", "MODEL-A", "model-a ", " model-a", "", "model", "model-aa", "model-a\0", "gpt-4o", "x" * 65536,
+                         "\u00e9" * 30000, "model-\u0430",
                          "model-a\r\nX: y", '"', "../model-a"):
                 self.refused((path, {**body, "model": name}), "model", status=404)
                 self.assertEqual(self.ask((path, {**body, "model": name})).json["error"]["code"], "model_not_found")
@@ -244,7 +266,8 @@ class Parameters(ServedCase):
                     reasons = [choice["finish_reason"] for event in events_of(answer.text) for choice in event["choices"] if choice["finish_reason"]]
                     self.assertEqual(reasons, ["length"])
                 else:
-                    self.assertEqual((answer.json["choices"][0]["finish_reason"], answer.json["usage"]["total_tokens"]), ("length", CONTEXT))
+                    self.assertEqual((answer.json["choices"][0]["finish_reason"], answer.json["usage"]["total_tokens"]),
+                                     ("length", CONTEXT))
 
 
 if __name__ == "__main__":

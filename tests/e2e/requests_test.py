@@ -5,7 +5,6 @@
 """
 import concurrent.futures
 import random
-import unittest
 
 from harness import MODELS, SLOW, ServedCase, chat_request, main, text_request
 

@@ -36,10 +36,12 @@ class Served(ServedCase):
         self.assertEqual(events[0]["choices"][0]["delta"].get("role"), "assistant")
         self.assertEqual([c["finish_reason"] for e in events for c in e["choices"] if c["finish_reason"]], ["stop"])
         self.assertEqual(events[-1]["choices"], [])
-        self.assertEqual(events[-1]["usage"]["completion_tokens"], events[-1]["usage"]["total_tokens"] - events[-1]["usage"]["prompt_tokens"])
+        self.assertEqual(events[-1]["usage"]["completion_tokens"],
+                         events[-1]["usage"]["total_tokens"] - events[-1]["usage"]["prompt_tokens"])
 
     def test_plain_completions_take_text_and_token_ids(self):
-        status, _, text = self.client.request("POST", "/v1/completions", dict(model="model-a", prompt="12 + 30 =", temperature=0, stop="\n"))
+        status, _, text = self.client.request("POST", "/v1/completions", dict(model="model-a", prompt="12 + 30 =", temperature=0,
+                                                                              stop="\n"))
         self.assertEqual((status, json.loads(text)["choices"][0]["text"]), (200, " 42."))
         status, _, text = self.client.request("POST", "/v1/completions", dict(model="model-a", prompt=[1, 640], temperature=0))
         self.assertEqual(status, 400)

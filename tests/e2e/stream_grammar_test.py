@@ -4,7 +4,6 @@
   python3 tests/e2e/stream_grammar_test.py BUILD
 """
 import json
-import unittest
 
 from harness import MODELS, SLOW, ServedCase, chat_request, choices_of, content_of, events_of, main, text_request
 
@@ -12,7 +11,8 @@ STORY = "Tell me a story about a brave fox and a river."
 
 # (chat or not, model, further fields): the shapes that every rule of this file is checked on.
 SHAPES = [(model, chat, more) for model in MODELS for chat in (True, False)
-          for more in (dict(max_tokens=12), dict(max_tokens=9, n=3, temperature=1, seed=8), dict(stop=["."], max_tokens=30), dict(max_tokens=1),
+          for more in (dict(max_tokens=12), dict(max_tokens=9, n=3, temperature=1, seed=8), dict(stop=["."], max_tokens=30),
+                       dict(max_tokens=1),
                        dict(max_tokens=10, n=2, logprobs=True), dict(max_tokens=20, temperature=2, seed=1, n=2))]
 
 
@@ -54,9 +54,11 @@ class Grammar(ServedCase):
     # C07
     def test_stream_options_without_a_stream_are_refused_by_name(self):
         for path, body in (chat_request("model-a", "x"), text_request("model-b", "x"), chat_request("model-b", "x", n=2)):
-            for more, param in ((dict(stream_options=dict(include_usage=True)), "stream_options"), (dict(stream_options={}), "stream_options"),
+            for more, param in ((dict(stream_options=dict(include_usage=True)), "stream_options"),
+                                (dict(stream_options={}), "stream_options"),
                                 (dict(stream=False, stream_options=dict(include_usage=False)), "stream_options"),
-                                (dict(stream=True, stream_options=[]), "stream_options"), (dict(stream=True, stream_options="usage"), "stream_options"),
+                                (dict(stream=True, stream_options=[]), "stream_options"),
+                                (dict(stream=True, stream_options="usage"), "stream_options"),
                                 (dict(stream=True, stream_options=dict(include_usage="true")), "stream_options.include_usage"),
                                 (dict(stream=True, stream_options=dict(include_usage=1)), "stream_options.include_usage")):
                 with self.subTest(path=path, more=more):
@@ -99,7 +101,8 @@ class Grammar(ServedCase):
         prompts = ["Once upon a time", "Long ago, there lived", "The"]
         path, body = text_request("model-b", prompts, n=2, temperature=1, seed=3, max_tokens=10)
         _, events = self.stream((path, body))
-        self.assertEqual([len(choices_of(events)), content_of(json.loads(self.client.request("POST", path, body)[2]))], [6, choices_of(events)])
+        self.assertEqual([len(choices_of(events)), content_of(json.loads(self.client.request("POST", path, body)[2]))],
+                         [6, choices_of(events)])
         greedy = self.client.choices(text_request("model-b", prompts, n=2, max_tokens=10))
         self.assertEqual(greedy[0::2], greedy[1::2])
         self.assertEqual(greedy[0::2], [self.client.choices(text_request("model-b", prompt, max_tokens=10))[0] for prompt in prompts])
@@ -154,7 +157,8 @@ class Grammar(ServedCase):
         for path, body in (request_of(*shape) for shape in SHAPES):
             for stream in ({}, dict(stream=False), dict(stream=None)):
                 status, headers, text = self.client.request("POST", path, {**body, **stream})
-                self.assertEqual((status, headers["content-type"], int(headers["content-length"])), (200, "application/json", len(text.encode())))
+                self.assertEqual((status, headers["content-type"], int(headers["content-length"])),
+                                 (200, "application/json", len(text.encode())))
                 answer = json.loads(text)
                 self.assertEqual(answer["id"], headers["x-request-id"])
                 self.assertEqual([choice["index"] for choice in answer["choices"]], list(range(body.get("n", 1))))

@@ -7,7 +7,6 @@ import concurrent.futures
 import json
 import os
 import tempfile
-import unittest
 
 from harness import BUILD, MODELS, SLOW, ServedCase, chat_request, choices_of, content_of, events_of, main, post_bytes, read, text_request
 
@@ -116,9 +115,12 @@ class Stops(TextCase):
 
 DEMO_MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "demo_models")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
-TEXTS = ["\U0001f600", "\u4f60\u597d\uff0c\u4e16\u754c\u3002", FAMILY, "a" + FAMILY + "b", "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", "e\u0301 and \u00e9",
-         "\U0001f44d\U0001f3fd\U0001f44d\U0001f3ff", "\u0928\u092e\u0938\u094d\u0924\u0947", "x\U0001f600y\u4f60z\u00df", "\n\U0001f600\n\u4f60\n", "\U0001d11e\U0010ffff\u0080\u07ff\u0800\uffff",
-         "\U0001f600" * 40, "\u4f60\u597d" * 30, "\u200d\u200d", " \u4f60 \U0001f601", "\ud55c\uad6d\uc5b4 \u65e5\u672c\u8a9e \U0001f1ef\U0001f1f5"]
+TEXTS = ["\U0001f600", "\u4f60\u597d\uff0c\u4e16\u754c\u3002", FAMILY, "a" + FAMILY + "b", "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7",
+         "e\u0301 and \u00e9",
+         "\U0001f44d\U0001f3fd\U0001f44d\U0001f3ff", "\u0928\u092e\u0938\u094d\u0924\u0947", "x\U0001f600y\u4f60z\u00df",
+         "\n\U0001f600\n\u4f60\n", "\U0001d11e\U0010ffff\u0080\u07ff\u0800\uffff",
+         "\U0001f600" * 40, "\u4f60\u597d" * 30, "\u200d\u200d", " \u4f60 \U0001f601",
+         "\ud55c\uad6d\uc5b4 \u65e5\u672c\u8a9e \U0001f1ef\U0001f1f5"]
 MIXED = "\u4f60\u597d\uff0c\U0001f600\U0001f601!" + FAMILY
 
 
@@ -142,7 +144,8 @@ class Scripted(TextCase):
         cls.addClassCleanup(cls.scripts.cleanup)
         path = os.path.join(cls.scripts.name, "faults.yaml")
         cls.bytes = {model: byte_tokens(model) for model in MODELS}
-        goldens = {model: json.loads(read(os.path.join(DEMO_MODELS, f"{name}.golden.json")))["prompts"] for model, name in zip(MODELS, ("abacus", "fable"))}
+        goldens = {model: json.loads(read(os.path.join(DEMO_MODELS, f"{name}.golden.json")))["prompts"] for model,
+                   name in zip(MODELS, ("abacus", "fable"))}
         cls.chats = {model: [golden for golden in goldens[model] if "messages" in golden][:len(TEXTS)] for model in MODELS}
         with open(path, "w", encoding="utf-8") as file:
             file.write("schema: duet-faults/v1\nanswers:\n")
@@ -184,7 +187,8 @@ class Scripted(TextCase):
     def test_split_characters_survive_stops_choices_and_logprobs(self):
         for (path, body), text in self.requests():
             chat = "chat" in path
-            for more in (dict(stop=["\U0001f602", "\u4f61", "zz"]), dict(n=2), dict(stream_options=dict(include_usage=True)), dict(max_tokens=len(text.encode()) + 1),
+            for more in (dict(stop=["\U0001f602", "\u4f61", "zz"]), dict(n=2), dict(stream_options=dict(include_usage=True)),
+                         dict(max_tokens=len(text.encode()) + 1),
                          dict(logprobs=True, top_logprobs=3) if chat else dict(logprobs=3)):
                 with self.subTest(path=path, text=text, more=more):
                     status, _, streamed = self.client.request("POST", path, {**body, **more, "stream": True})
@@ -192,9 +196,11 @@ class Scripted(TextCase):
                     self.assertEqual(choices_of(events_of(streamed)), [(text, "stop")] * more.get("n", 1))
                     self.assertNotIn("\ufffd", streamed)
                     if "stream_options" not in more:
-                        self.assertEqual(content_of(json.loads(self.client.request("POST", path, {**body, **more})[2])), [(text, "stop")] * more.get("n", 1))
+                        self.assertEqual(content_of(json.loads(self.client.request("POST", path, {**body, **more})[2])),
+                                         [(text, "stop")] * more.get("n", 1))
                     if chat and "logprobs" in more:
-                        tokens = [token for e in events_of(streamed) for c in e["choices"] for token in (c["logprobs"] or {}).get("content", [])]
+                        tokens = [token for e in events_of(streamed) for c in e["choices"] for token in (c["logprobs"] or {}).get("content",
+                                                                                                                                  [])]
                         self.assertEqual(bytes(byte for token in tokens for byte in token["bytes"]).decode(), text)
 
     # C01: an answer that ends by length inside a character has every character before it.
@@ -212,14 +218,16 @@ class Scripted(TextCase):
     # C02: a stop of characters, each of them in pieces; of two that share all but their last byte only the right one counts.
     def test_a_stop_of_split_characters_ends_the_answer_at_its_first_byte(self):
         parts = sorted({MIXED[i:j] for i in range(len(MIXED)) for j in range(i + 1, min(i + 5, len(MIXED)) + 1)})
-        cases = [(text_request(model, self.prompt(len(TEXTS)), stop=part), [(MIXED[:MIXED.find(part)], "stop")]) for model in MODELS for part in parts]
+        cases = [(text_request(model, self.prompt(len(TEXTS)), stop=part), [(MIXED[:MIXED.find(part)],
+                                                                             "stop")]) for model in MODELS for part in parts]
         cases += [(text_request(model, self.prompt(len(TEXTS)), stop=stop), [(MIXED, "stop")]) for model in MODELS
                   for stop in ("\U0001f602", "\u4f61", MIXED[-1] + "\u200d", MIXED + "!", "\U0001f600\U0001f602", "\u597d\uff0d")]
         self.check(cases[::3 if SLOW else 1])
 
     # C02: held back at the end by length.
     def test_half_a_stop_of_split_characters_is_flushed_when_the_answer_ends_by_length(self):
-        self.check([(text_request(model, self.prompt(len(TEXTS)), max_tokens=len(MIXED[:cut].encode()), stop=MIXED[max(cut - held, 0):cut] + "\u2603"),
+        self.check([(text_request(model, self.prompt(len(TEXTS)), max_tokens=len(MIXED[:cut].encode()),
+                                  stop=MIXED[max(cut - held, 0):cut] + "\u2603"),
                      [(MIXED[:cut], "length")]) for model in MODELS for cut in range(1, len(MIXED) + 1) for held in (1, 2, 4)])
 
 
@@ -236,9 +244,12 @@ class Unicode(ServedCase):
             rb'"\ud800"', rb'"\udfff"', rb'"\ud83d"', rb'"\ud83dx"', rb'"\ud83d\u0041"', rb'"\ude00\ud83d"', rb'"a\udc00b"', rb'"\uD83D\n"',
             b'"\xff"', b'"a\xff\xfeb"', b'"\xc3"', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xf0\x9f\x98"', b'"\x80"',
             rb'"\u12"', rb'"\uZZZZ"')]
-        bodies += [("/v1/completions", b'{"model":"model-b","prompt":"\xff"}'), ("/v1/completions", rb'{"model":"model-b","prompt":"\ud800"}'),
-                   ("/v1/completions", b'{"model":"model-b","prompt":["ok","\xe2\x82"]}'), ("/v1/completions", b'{"model":"\xff","prompt":"x"}'),
-                   ("/v1/completions", b'{"model":"model-b","prompt":"x","stop":"\xff"}'), ("/v1/completions", b'{"model":"model-b","prompt":"x","\xff":1}'),
+        bodies += [("/v1/completions", b'{"model":"model-b","prompt":"\xff"}'), ("/v1/completions",
+                                                                                 rb'{"model":"model-b","prompt":"\ud800"}'),
+                   ("/v1/completions", b'{"model":"model-b","prompt":["ok","\xe2\x82"]}'),
+                   ("/v1/completions", b'{"model":"\xff","prompt":"x"}'),
+                   ("/v1/completions", b'{"model":"model-b","prompt":"x","stop":"\xff"}'),
+                   ("/v1/completions", b'{"model":"model-b","prompt":"x","\xff":1}'),
                    ("/v1/chat/completions", b"\xff"), ("/v1/completions", b'{"model":"model-b","prompt":"x"}\xff')]
         for stream in (b"", b',"stream":true'):
             with self.server.wire() as wire:
@@ -255,7 +266,8 @@ class Unicode(ServedCase):
     # C03's other side: whatever is Unicode is served.
     def test_every_way_to_write_unicode_is_served(self):
         with self.server.wire() as wire:
-            for content in (rb'"\ud83d\ude00"', '"\U0001f600"'.encode(), '"\u4f60\u597d"'.encode(), '"\U0001f468\u200d\U0001f469\u200d\U0001f467"'.encode(),
+            for content in (rb'"\ud83d\ude00"', '"\U0001f600"'.encode(), '"\u4f60\u597d"'.encode(),
+                            '"\U0001f468\u200d\U0001f469\u200d\U0001f467"'.encode(),
                             rb'"\u0000"', b'"\x7f"', rb'"\uffff"', '"\ufeff"'.encode(), '"e\u0301"'.encode(), rb'"\u2028"'):
                 with self.subTest(content=content):
                     answer = wire.send(post_bytes(raw_chat(content))).response()
