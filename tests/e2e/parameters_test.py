@@ -3,13 +3,14 @@
 
   python3 tests/e2e/parameters_test.py BUILD
 """
-from harness import MODELS, SLOW, ServedCase, Wire, chat_request, choices_of, content_of, events_of, main, text_request
+from harness import CONTEXT, MODELS, SHORT_CONTEXT, SLOW, ServedCase, Wire, chat_request, choices_of, content_of, events_of, main, text_request
 
-CONTEXT = 4096
 VOCABULARY = {"model-a": 640, "model-b": 1024}
 
 
 class Parameters(ServedCase):
+    changes = SHORT_CONTEXT
+
     def setUp(self):
         self.wire = Wire(self.server.port)
         self.addCleanup(self.wire.socket.close)

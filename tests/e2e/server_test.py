@@ -9,10 +9,12 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import SERVER, ServedCase, configuration, main
+from harness import CONTEXT, SERVER, SHORT_CONTEXT, ServedCase, configuration, main
 
 
 class Served(ServedCase):
+    changes = SHORT_CONTEXT
+
     #
     def test_models_are_listed_without_chips(self):
         status, _, text = self.client.request("GET", "/v1/models")
@@ -50,13 +52,13 @@ class Served(ServedCase):
     # the context's edge is decided before headers, with both counts.
     def test_a_prompt_over_the_context_is_refused(self):
         for stream in (False, True):
-            for length, right in ((4095, 200), (4096, 400), (4097, 400)):
+            for length, right in ((CONTEXT - 1, 200), (CONTEXT, 400), (CONTEXT + 1, 400)):
                 body = dict(model="model-a", prompt=[20] * length, temperature=0, stream=stream)
                 status, _, text = self.client.request("POST", "/v1/completions", body)
                 self.assertEqual(status, right, text)
                 if right == 400:
                     self.assertIn(str(length), text)
-                    self.assertIn("4096", text)
+                    self.assertIn(str(CONTEXT), text)
 
     def test_errors_are_openai_objects(self):
         for body, right in ((dict(model="model-c", messages=[dict(role="user", content="x")]), 404),
