@@ -152,6 +152,7 @@ void check_message(json::value& value, const std::string& path, Error& error) {
     return;
   }
   const bool assistant = role_name == "assistant";
+  const bool developer = role_name == "developer";
   if (role_name == "tool" && need_string(message, "tool_call_id", path, error) == nullptr) return;
   const json::value* const name = message.if_contains("name");
   if (name != nullptr && !name->is_null() && !name->is_string())
@@ -160,8 +161,9 @@ void check_message(json::value& value, const std::string& path, Error& error) {
   if (error) return;
   const json::value* const old_call = message.if_contains("function_call");
   const bool old_calls = old_call != nullptr && old_call->is_object();
+  // It may add a field, which moves the others: `role_name` is not to be used after it.
   check_content(message, assistant && (calls || old_calls), path, error);
-  if (!error && role_name == "developer") message["role"] = "system";
+  if (!error && developer) message["role"] = "system";
 }
 
 std::vector<text::TokenId> read_ids(const json::array& list, std::string_view path, Error& error) {

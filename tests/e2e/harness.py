@@ -368,11 +368,13 @@ class ServedCase(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
+        died = cls.server.process.poll()
+        assert died is None, f"the server died, {died}\n{cls.server.text()[-20000:]}"
         try:
             cls.check_rest(cls.client)
         finally:
             code = cls.server.stop()
-        assert code == 0, f"exit code {code}\n{cls.server.text()}"
+        assert code == 0, f"exit code {code}\n{cls.server.text()[-20000:]}"
 
     @staticmethod
     def check_rest(client):

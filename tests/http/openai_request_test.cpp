@@ -245,6 +245,13 @@ BOOST_AUTO_TEST_CASE(contents_are_text_or_lists_of_text) {
                  .messages->at(0)
                  .at("role")
                  .as_string() == "system");
+  // A field is added to it, which moves the others (run it with ASan).
+  const auto call = message(
+      R"({"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]})");
+  const boost::json::object& called =
+      std::get<actors::ChatPrompt>(call->generate.prompts[0]).messages->at(0).as_object();
+  BOOST_TEST(called.at("role").as_string() == "assistant");
+  BOOST_TEST(called.at("content").is_null());
 }
 
 // C15
