@@ -90,10 +90,11 @@ bool ChipSession::submit(Order& order) {
   buffer.busy = true;
   counters_->jobs_submitted.fetch_add(1, std::memory_order_relaxed);
   const SequenceNumber number = what.sequence;
-  const bool workers = !order.reply.has_value();
+  // Only the first job of a sequence is news to its worker.
+  const bool news = !order.reply.has_value() && what.graph == device::GraphKind::prefill;
   running_.push_back({job.job, std::move(order), *free});
 
-  if (workers) worker_.send(JobAccepted{number});
+  if (news) worker_.send(JobAccepted{number});
   return true;
 }
 

@@ -241,7 +241,7 @@ struct DropRequest {
   bool aborted = false;   ///< by its client, an operator or its deadline; else it failed.
 };
 
-/// From ChipSession: the runtime has taken the job of this sequence.
+/// From ChipSession: the runtime has taken the prefill of this sequence.
 struct JobAccepted {
   SequenceNumber sequence = 0;
 };

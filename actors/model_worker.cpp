@@ -186,7 +186,9 @@ void ModelWorker::on(SequenceDone command) {
 void ModelWorker::submit_jobs() {
   expire_waiting();
   while (state_ != WorkerState::unloaded && jobs_running_ < options_.inflight_max) {
-    const auto choice = queues_.choose(now(), sampling_, kv_slots_used_ < kv_slots_);
+    // Only prefills ask how late it is, and reading the clock at every token is not free.
+    const runtime::TimePoint time = queues_.prefills() > 0 ? now() : runtime::TimePoint();
+    const auto choice = queues_.choose(time, sampling_, kv_slots_used_ < kv_slots_);
     if (!choice) break;
     run(*choice);
   }
@@ -256,6 +258,7 @@ void ModelWorker::on(JobEnded fact) {
 // ---- time ----
 
 void ModelWorker::expire_waiting() {
+  if (queues_.prefills() == 0) return;   // this is asked at every token
   std::vector<RequestNumber> expired;
   const runtime::TimePoint limit = now() - options_.queue_timeout;
   for (const auto& [number, request] : requests_) {

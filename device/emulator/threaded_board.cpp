@@ -273,25 +273,25 @@ result<void> ThreadedBoard::release_io(std::uint64_t buffers) {
 
 result<void> ThreadedBoard::kv_reserve(std::uint32_t chip, Generation generation,
                                        SequenceId sequence, std::uint32_t tokens) {
-  return impl_->with_core(
+  return impl_->with_books(
       [&](BoardCore& core) { return core.kv_reserve(chip, generation, sequence, tokens); });
 }
 
 result<void> ThreadedBoard::kv_commit(std::uint32_t chip, Generation generation,
                                       SequenceId sequence, std::uint32_t tokens) {
-  return impl_->with_core(
+  return impl_->with_books(
       [&](BoardCore& core) { return core.kv_commit(chip, generation, sequence, tokens); });
 }
 
 result<void> ThreadedBoard::kv_rollback(std::uint32_t chip, Generation generation,
                                         SequenceId sequence) {
-  return impl_->with_core(
+  return impl_->with_books(
       [&](BoardCore& core) { return core.kv_rollback(chip, generation, sequence); });
 }
 
 result<void> ThreadedBoard::kv_release(std::uint32_t chip, Generation generation,
                                        SequenceId sequence) {
-  return impl_->with_core(
+  return impl_->with_books(
       [&](BoardCore& core) { return core.kv_release(chip, generation, sequence); });
 }
 

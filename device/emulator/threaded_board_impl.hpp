@@ -58,6 +58,14 @@ class ThreadedBoard::Impl {
     return answer;
   }
 
+  /// The same for calls that ask for nothing to be carried out.
+  template <typename Call>
+  auto with_books(Call call) {
+    std::unique_lock lock{mutex_};
+    catch_up(lock);
+    return call(core_);
+  }
+
   std::uint64_t workspace_peak_bytes(std::uint32_t chip) const {
     const std::lock_guard lock{mutex_};
     return resident_ ? resident_->workspace_peak_bytes(chip) : 0;

@@ -131,6 +131,31 @@ BOOST_AUTO_TEST_CASE(greedy_takes_the_largest_logit_and_the_lowest_id_of_equal_o
   BOOST_TEST(choose(sampler, {-0.0F, 0.0F, -1, -2}) == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(
+    the_largest_logit_is_found_in_every_size_and_what_is_not_finite_at_every_place) {
+  std::mt19937 random{9};
+  for (std::size_t size = 1; size <= 70; ++size) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> logits = random_logits(random, size);
+      if (round == 0) std::fill(logits.begin(), logits.end(), -1e30F);
+      const auto expected = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      const auto found = largest_logit(logits);
+      BOOST_REQUIRE(found.has_value());
+      BOOST_REQUIRE(*found == static_cast<TokenId>(expected));
+    }
+    for (std::size_t at = 0; at < size; ++at) {
+      for (const float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+            -std::numeric_limits<float>::infinity()}) {
+        std::vector<float> logits = random_logits(random, size);
+        logits[at] = bad;
+        BOOST_REQUIRE(!largest_logit(logits).has_value());
+      }
+    }
+  }
+  BOOST_TEST(!largest_logit({}).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(every_choice_equals_the_definition_step_by_step) {
   std::mt19937 random{5};
   SamplerScratch scratch;
