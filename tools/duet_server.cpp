@@ -1,34 +1,23 @@
-// duet_server.cpp: the server: configuration, package, board, actors and HTTP put together, and
-// taken apart again.
-#include "actors/duet_service.hpp"
+// duet_server.cpp: the command line of the server: from a configuration, or from model files, to a
+// checked package, and off it goes.
 #include "config/config.hpp"
 #include "config/cross_check.hpp"
-#include "device/calrt/combined_adapter.hpp"
-#include "device/emulator/emulated_board.hpp"
+#include "device/package/budget.hpp"
 #include "device/package/validator.hpp"
-#include "http/server.hpp"
-#include "runtime/real_clock.hpp"
-#include "runtime/real_completion_source.hpp"
-#include "runtime/real_random.hpp"
-#include "runtime/system.hpp"
-#include "tools/answer_script.hpp"
 #include "tools/arguments.hpp"
-#include "tools/json_log.hpp"
+#include "tools/model_cache.hpp"
+#include "tools/server_host.hpp"
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/string.hpp>
 
-#include <unistd.h>
-
-#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -37,14 +26,21 @@ using namespace duet;   // NOLINT: the program that puts all of it together
 using tools::Arguments;
 
 constexpr const char* help = R"(usage: duet-server --config FILE [options]
+       duet-server --model ALIAS=FILE.gguf [--model ALIAS=FILE.gguf] [options]
 
-Serves the models of a configuration (calculet-dual-model/v1) behind one OpenAI-compatible endpoint.
+Serves one or two models on the two chips of a board behind one OpenAI-compatible endpoint.
 
-  --config FILE        the configuration; config/demo.yaml serves the two demo models
-  --check              check configuration and package, open no device, and end
-  --port N             listen on this port instead of the configured one; 0 lets the system choose
-  --port-file FILE     write the port there once clients are served
-  --help               this text
+  --config FILE          a configuration (calculet-dual-model/v1); config/demo.yaml serves the demo
+                         models; every key is in docs/configuration.md
+  --model ALIAS=FILE     instead of a configuration: pack the model file for the emulated board and
+                         serve it as ALIAS; the first on chip 0, the second on chip 1
+  --cache DIRECTORY      where --model keeps packages; default: $XDG_CACHE_HOME/duet or ~/.cache/duet
+  --check                check configuration, package and memory budget, open no device, and end
+  --port N               listen on this port instead of the configured one; 0: the system chooses
+  --port-file FILE       write the port there once clients are served
+  --admin-socket PATH    show actors, models and traces there, for duet-ctl; overrides admin.socket
+  --board NAME           the board to use; overrides device.board
+  --help                 this text
 
 SIGTERM and SIGINT drain: readiness goes to 503, new requests are refused, running answers finish.
 A second one ends at once.
@@ -87,185 +83,130 @@ std::shared_ptr<const device::Package> open_package(const config::Config& config
                                                                                 : nullptr;
 }
 
-/// Everything that runs, in the order of its making; the destructor takes it apart from behind.
-class Host {
- public:
-  Host(config::Config config, std::shared_ptr<const device::Package> package)
-      : config_(std::move(config)), clock_(io_.get_executor()), log_(config_.log.file) {
-    device::emulator::ThreadedBoardOptions board;
-    board.board = config_.device.board;
-    board.lock_directory = config_.device.lock_directory;
-    board.threads_per_chip = config_.device.threads_per_chip;
-    board.profile = device::emulator::find_profile(config_.device.profile).value();
-    script_ = tools::answer_script(config_, *package);
-    board.faults = script_.get();
-    board_ = device::emulator::make_emulated_board(board);
-    adapter_ = std::make_unique<device::CombinedAdapter>(*board_, completions_, clock_);
-    runtime::SystemOptions system;
-    system.pumps = config_.runtime.threads;
-    system_ = std::make_unique<runtime::System>(io_.get_executor(), system);
-    service_ = std::make_unique<actors::DuetService>(*system_, *adapter_, std::move(package),
-                                                     config_.service, hooks());
-    http::ServerContext context{io_.get_executor(), reserved_.get_executor(), clock_, random_,
-                                *service_};
-    server_ = std::make_unique<http::Server>(config_.http, std::move(context));
+/// One line a chip; false if a chip has no room for what the package reserves.
+bool budget_allows(const device::Package& package) {
+  bool allowed = true;
+  for (const device::ChipBudget& budget : device::chip_budgets(package.manifest())) {
+    std::fprintf(stderr, "duet-server: budget: %s\n", device::budget_text(budget).c_str());
+    allowed = allowed && budget.verdict != device::BudgetVerdict::no_go;
   }
+  if (!allowed) std::fprintf(stderr, "duet-server: error: the models do not fit their chips\n");
+  return allowed;
+}
 
-  /// Returns the exit code when all has ended.
-  int run(const std::string& port_file) {
-    const auto port = server_->listen();
-    if (!port) {
-      std::fprintf(stderr, "duet-server: error: %s\n", port.error().message.c_str());
-      exit_code_ = tools::exit_finding;
-      server_.reset();   // nothing was served
-      stop_service();
-    } else {
-      log_.write("listening", {{"address", config_.http.address}, {"port", *port}});
-      if (!port_file.empty() && !write_port(port_file, *port)) {
-        std::fprintf(stderr, "duet-server: error: cannot write %s\n", port_file.c_str());
-        exit_code_ = tools::exit_finding;
-        begin_stop();
-      }
-      wait_for_signal();
-    }
-    std::thread reserved([this] { reserved_.run(); });
-    std::vector<std::thread> more;
-    for (std::uint32_t i = 1; i < config_.runtime.threads; ++i) {
-      more.emplace_back([this] { io_.run(); });
-    }
-    io_.run();
-    for (std::thread& thread : more) thread.join();
-    reserved_work_.reset();
-    reserved.join();
-    return exit_code_;
+/// One line a step: packing a large model takes minutes.
+class ProgressLines {
+ public:
+  void operator()(const device::PackProgress& progress) {
+    const std::uint64_t percent = progress.total == 0 ? 0 : progress.done * 100 / progress.total;
+    const std::string step =
+        progress.model.empty() ? progress.step : progress.model + ": " + progress.step;
+    if (step == step_ && percent < next_) return;
+    if (step != step_) next_ = 0;
+    step_ = step;
+    next_ = percent - percent % 25 + 25;
+    std::fprintf(stderr, "duet-server: packing %s %d %%\n", step.c_str(),
+                 static_cast<int>(percent));
   }
 
  private:
-  actors::ServiceHooks hooks() {
-    actors::ServiceHooks hooks;
-    hooks.on_request = [this](const actors::RequestRecord& record) {
-      const auto milliseconds = [](runtime::Duration duration) {
-        return std::chrono::duration<double, std::milli>(duration).count();
-      };
-      log_.write("request", {{"request_id", record.id},
-                             {"model", record.model},
-                             {"prompt_tokens", record.prompt_tokens},
-                             {"completion_tokens", record.completion_tokens},
-                             {"seed", record.seed},
-                             {"queue_ms", milliseconds(record.queue)},
-                             {"ttft_ms", milliseconds(record.ttft)},
-                             {"e2e_ms", milliseconds(record.e2e)},
-                             {"outcome", record.outcome}});
-    };
-    hooks.on_life_cycle = [this](const std::string& event, const std::string& detail) {
-      log_.write("life_cycle", {{"step", event}, {"detail", detail}});
-    };
-    hooks.restart_process = [this] {
-      log_.write("restart", {{"detail", "the board cannot be recovered from here"}});
-      ::_exit(tools::exit_restart);
-    };
-    return hooks;
-  }
-
-  static bool write_port(const std::string& path, std::uint16_t port) {
-    const std::string beside = path + ".new";
-    std::ofstream file(beside);
-    file << port << '\n';
-    file.close();
-    return file.good() && std::rename(beside.c_str(), path.c_str()) == 0;
-  }
-
-  void wait_for_signal() {
-    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-      if (error) return;
-      if (stopping_) ::_exit(128 + signal);
-      log_.write("stopping", {{"signal", signal}});
-      begin_stop();
-      wait_for_signal();
-    });
-  }
-
-  // The order: no new work, answers finish, the board is released, connections end, actors end.
-  void begin_stop() {
-    stopping_ = true;
-    server_->drain([] {});
-    stop_service();
-  }
-
-  void stop_service() {
-    stopping_ = true;
-    service_->shut_down([this](bool released) {
-      log_.write("released", {{"clean", released}});
-      if (!released) exit_code_ = tools::exit_finding;
-      boost::asio::post(io_, [this] { close_connections(); });
-    });
-  }
-
-  void close_connections() {
-    if (server_ == nullptr) return stop_actors();
-    server_->close([this] { boost::asio::post(io_, [this] { stop_actors(); }); });
-  }
-
-  void stop_actors() {
-    signals_.cancel();
-    system_->stop(std::chrono::seconds(5), [this](const runtime::StopReport& report) {
-      if (!report.stragglers.empty()) {
-        log_.write("stragglers", {{"count", report.stragglers.size()}});
-      }
-      work_.reset();
-    });
-  }
-
-  const config::Config config_;
-  boost::asio::io_context io_;
-  boost::asio::io_context reserved_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ =
-      boost::asio::make_work_guard(io_);
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> reserved_work_ =
-      boost::asio::make_work_guard(reserved_);
-  boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
-  runtime::RealClock clock_;
-  runtime::RealRandom random_;
-  runtime::RealCompletionSource completions_;
-  tools::JsonLog log_;
-  std::unique_ptr<device::emulator::FaultHook> script_;
-  std::unique_ptr<device::emulator::ThreadedBoard> board_;
-  std::unique_ptr<device::CombinedAdapter> adapter_;
-  std::unique_ptr<runtime::System> system_;
-  std::unique_ptr<actors::DuetService> service_;
-  std::unique_ptr<http::Server> server_;
-  bool stopping_ = false;   // on the first thread of io_
-  int exit_code_ = tools::exit_done;
+  std::string step_;
+  std::uint64_t next_ = 0;
 };
 
-int serve(const Arguments& arguments) {
-  const std::string file = arguments.last("--config", "");
-  if (file.empty()) return wrong_use("--config is missing");
-  config::LoadResult loaded = config::load_config(file);
-  none(loaded.warnings, "warning");
-  if (!none(loaded.errors, "error")) return tools::exit_finding;
-  config::Config config = std::move(*loaded.config);
-  if (!arguments.all("--port").empty()) {
+/// The configuration that `--model` stands for. Exit code on failure.
+struct FromModels {
+  std::optional<config::Config> config;
+  int exit_code = tools::exit_done;
+};
+
+FromModels config_from_models(const Arguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> models;
+  for (const std::string& word : arguments.all("--model")) {
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == word.size()) {
+      return {{}, wrong_use("--model wants ALIAS=FILE.gguf, not '" + word + "'")};
+    }
+    models.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  if (models.size() > 2) return {{}, wrong_use("the board has two chips, so two --model at most")};
+  const std::string cache = arguments.last("--cache", tools::default_model_cache());
+  if (cache.empty()) return {{}, wrong_use("there is no HOME; name a directory with --cache")};
+
+  // The words of a configuration file: the same defaults and the same checks.
+  using boost::json::serialize;
+  using boost::json::string;
+  std::string text =
+      "schema: calculet-dual-model/v1\ndevice:\n  type: emulated\n  combined_calbin: " +
+      serialize(string(cache + "/package")) + "\nmodels:\n";
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    text += "  - alias: " + serialize(string(models[i].first)) +
+            "\n    chip_id: " + std::to_string(i) + "\n";
+  }
+  config::LoadResult loaded = config::parse_config(text, "--model");
+  if (!none(loaded.errors, "error")) return {{}, tools::exit_finding};
+  const auto package = tools::package_from_models(cache, models, ProgressLines());
+  if (!package) {
+    std::fprintf(stderr, "duet-server: error: %s\n", package.error().message.c_str());
+    return {{}, tools::exit_finding};
+  }
+  std::fprintf(stderr, "duet-server: %s %s\n", package->packed ? "packed" : "found",
+               package->directory.c_str());
+  loaded.config->service.device.package = package->directory;
+  loaded.config->service.device.trusted_signers = {package->public_key};
+  return {std::move(loaded.config), tools::exit_done};
+}
+
+/// What the command line says about a configuration, wherever that came from. False: wrong use.
+bool override_config(const Arguments& arguments, config::Config& config) {
+  if (arguments.flag("--port")) {
     const auto port = tools::parse_number(arguments.last("--port", ""), 0, 65535);
-    if (!port) return wrong_use("--port wants a number from 0 to 65535");
+    if (!port) {
+      wrong_use("--port wants a number from 0 to 65535");
+      return false;
+    }
     config.http.port = static_cast<std::uint16_t>(*port);
   }
+  config.admin.socket = arguments.last("--admin-socket", config.admin.socket);
+  config.device.board = arguments.last("--board", config.device.board);
+  return true;
+}
+
+int run(const Arguments& arguments) {
+  const std::string file = arguments.last("--config", "");
+  const bool from_models = arguments.flag("--model");
+  if (file.empty() != from_models) {
+    return wrong_use(from_models ? "--config and --model exclude each other"
+                                 : "--config or --model is missing");
+  }
+  std::optional<config::Config> config;
+  if (from_models) {
+    FromModels made = config_from_models(arguments);
+    if (!made.config) return made.exit_code;
+    config = std::move(made.config);
+  } else {
+    config::LoadResult loaded = config::load_config(file);
+    none(loaded.warnings, "warning");
+    if (!none(loaded.errors, "error")) return tools::exit_finding;
+    config = std::move(loaded.config);
+  }
+  if (!override_config(arguments, *config)) return tools::exit_wrong_use;
   const bool check = arguments.flag("--check");
-  if (!check && !none(config::check_serving(config), "error")) return tools::exit_finding;
-  if (!check && config.device.runtime == config::DeviceRuntime::plugin) {
+  if (!check && !none(config::check_serving(*config), "error")) return tools::exit_finding;
+  if (!check && config->device.runtime == config::DeviceRuntime::plugin) {
     std::fprintf(stderr,
                  "duet-server: error: %s: device.runtime: this version serves the emulator only\n",
                  file.c_str());
     return tools::exit_finding;
   }
-  auto package = open_package(config, !check);
-  if (package == nullptr) return tools::exit_finding;
+  auto package = open_package(*config, !check);
+  if (package == nullptr || !budget_allows(*package)) return tools::exit_finding;
   if (check) {
-    std::printf("%s: right; package %s\n", file.c_str(), package->hash().c_str());
+    std::printf("%s: right; package %s\n", config->file.c_str(), package->hash().c_str());
     return tools::exit_done;
   }
   try {
-    Host host(std::move(config), std::move(package));
+    tools::ServerHost host(std::move(*config), std::move(package));
     return host.run(arguments.last("--port-file", ""));
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "duet-server: error: %s\n", exception.what());
@@ -279,7 +220,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   tools::ArgumentRules rules;
   rules.flags = {"--check", "--help"};
-  rules.options = {"--config", "--port", "--port-file"};
+  rules.options = {"--config",    "--model",        "--cache", "--port",
+                   "--port-file", "--admin-socket", "--board"};
   std::string error;
   const auto arguments = Arguments::parse(words, rules, error);
   if (!arguments) return wrong_use(error);
@@ -287,5 +229,5 @@ int main(int argc, char** argv) {
     std::fputs(help, stdout);
     return tools::exit_done;
   }
-  return serve(*arguments);
+  return run(*arguments);
 }
