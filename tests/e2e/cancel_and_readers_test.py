@@ -108,6 +108,18 @@ class Vanishing(ServedCase):
         wire.reset()
         self.ended(before, 1)
 
+    # C04: who asked for one piece has nothing to notice it by but the reset itself.
+    def test_a_reset_of_a_request_in_one_piece_frees_everything_too(self):
+        for model, more in (("model-b", {}), ("model-a", {}), ("model-b", dict(n=3)), ("model-a", dict(logprobs=3))):
+            path, body = endless(model, stream=False, **more)
+            aborted = self.client.metric("duet_requests_aborted_total")
+            tokens = self.client.metric("vllm:generation_tokens_total", model)
+            wire = self.server.wire().post((path, body))
+            until(lambda: self.client.metric("vllm:generation_tokens_total", model) > tokens + 3, self.client.metrics)
+            wire.reset()
+            self.ended(aborted)
+            self.assertLess(self.client.metric("vllm:generation_tokens_total", model), tokens + 4000)
+
     def stop_server_after_chunks(self, wire, chunks):
         """Reads `chunks` tokens, stops the server's process, reads what it had sent; the number of tokens received."""
         events = wire.stream()
@@ -171,6 +183,31 @@ class Vanishing(ServedCase):
                 self.assertEqual(wire.get("/health").response().status, 200)
             self.ended(aborted, 1)
         self.assertEqual(self.client.request("DELETE", "/internal/requests/to-cancel")[0], 404)
+
+    def test_a_cancelled_request_in_one_piece_gets_an_error_and_its_connection_lives_on(self):
+        for model in ("model-a", "model-b"):
+            path, body = endless(model, stream=False)
+            aborted = self.client.metric("duet_requests_aborted_total")
+            with self.server.wire() as wire:
+                wire.post((path, body), "x-request-id: whole")
+                until(lambda: self.client.request("DELETE", "/internal/requests/whole")[0] == 200, "it is there to be cancelled")
+                answer = wire.response()
+                self.assertEqual((answer.status, answer.json["error"]["code"]), (499, "cancelled"))
+                self.assertEqual(wire.get("/health").response().status, 200)
+            self.ended(aborted)
+
+    def test_a_name_in_use_is_refused_and_its_owner_is_not_touched(self):
+        aborted = self.client.metric("duet_requests_aborted_total")
+        with self.server.wire() as wire:
+            events = wire.post(endless("model-b"), "x-request-id: twice").stream()
+            take(events, 1)
+            for stream in (False, True):
+                status, headers, text = self.client.request("POST", *chat_request("model-a", "x", stream=stream),
+                                                            {"Content-Type": "application/json", "x-request-id": "twice"})
+                self.assertEqual((status, json.loads(text)["error"]["param"]), (409, "x-request-id"))
+            take(events, 3)
+            wire.reset()
+        self.ended(aborted)
 
 
 class HalfClose(ServedCase):
@@ -297,6 +334,19 @@ class Queue(ServedCase):
                     self.assertEqual(answer.json["choices"][0]["message"]["content"], wanted[0][0])
             for holder in holders[1:]:
                 holder.reset()
+
+    # C06: a request cancelled while it waits has not begun: its status says so.
+    def test_a_request_cancelled_in_the_queue_gets_its_status(self):
+        with self.every_slot_busy():
+            for stream in (True, False):
+                with self.server.wire() as wire:
+                    wire.post(chat_request("model-b", STORY, stream=stream), "x-request-id: waits")
+                    until(lambda: self.client.request("DELETE", "/internal/requests/waits")[0] == 200 or wire_has_answer(wire),
+                          "it is there to be cancelled")
+                    answer = wire.response()
+                    # 503 if its time in the queue was over first.
+                    self.assertIn((answer.status, answer.json["error"]["code"]), ((499, "cancelled"), (503, "overloaded")))
+                    self.assertEqual(wire.get("/health").response().status, 200)
 
     # C06: a client that goes while it waits leaves the queue.
     def test_a_client_that_leaves_the_queue_is_an_abort_and_takes_no_slot(self):
