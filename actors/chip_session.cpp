@@ -48,7 +48,7 @@ void ChipSession::on(AskJob command) {
 void ChipSession::submit_waiting() {
   while (!waiting_.empty() && running_.size() < setup_.inflight_max) {
     if (!submit(waiting_.front())) return;
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin());
   }
 }
 

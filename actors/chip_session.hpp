@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,7 +93,7 @@ class ChipSession final : public runtime::HandlerActor<ChipSession, ChipSessionM
   const runtime::Ref<DeviceSupervisorMessage> supervisor_;
   const std::shared_ptr<ChipCounters> counters_;
   std::vector<Buffer> buffers_;
-  std::deque<Order> waiting_;
+  std::vector<Order> waiting_;   // limits::orders_max at most; a deque allocates as it moves on
   std::vector<Running> running_;
   std::vector<Unsettled> unsettled_;        // timed out; the device may still write
   std::vector<SequenceNumber> releasing_;   // once their job has ended

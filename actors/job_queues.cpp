@@ -98,7 +98,7 @@ std::optional<JobChoice> JobQueues::choose(runtime::TimePoint now, std::uint32_t
   }
   if (!decodes_.empty()) {
     const SequenceNumber sequence = decodes_.front();
-    decodes_.pop_front();
+    decodes_.erase(decodes_.begin());
     if (prefills() > 0) ++decodes_since_prefill_;
     return JobChoice{JobChoice::Kind::decode, sequence};
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 namespace duet::actors {
 
@@ -65,7 +66,7 @@ class JobQueues {
 
   const SchedulingOptions options_;
   std::array<std::deque<Waiting>, 3> prefills_;   // by class, oldest first
-  std::deque<SequenceNumber> decodes_;
+  std::vector<SequenceNumber> decodes_;           // as many as key/value slots; its memory stays
   std::uint64_t prefill_tokens_ = 0;
   std::uint32_t decodes_since_prefill_ = 0;
 };

@@ -128,7 +128,7 @@ class Server::State final : public ConnectionObserver, public std::enable_shared
   [[nodiscard]] bool ended() const noexcept { return !listening_ || ended_; }
 
  private:
-  using Strand = SocketTransport::Strand;
+  using Strand = asio::strand<asio::any_io_executor>;
   template <typename Protocol>
   struct Listener {
     std::optional<asio::basic_socket_acceptor<Protocol, Strand>> acceptor;
@@ -244,7 +244,7 @@ class Server::State final : public ConnectionObserver, public std::enable_shared
     counters.connections_open.fetch_add(1, std::memory_order_relaxed);
     auto transport =
         std::make_unique<SocketTransport>(reserved_executor_, executor_, descriptor, family);
-    const Strand strand = transport->strand();
+    const SocketTransport::Strand strand = transport->strand();
     auto connection = std::make_shared<Connection>(connection_context_, std::move(transport));
     const std::uint64_t id = next_id_++;
     ids_.emplace(connection.get(), id);

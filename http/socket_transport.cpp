@@ -26,8 +26,8 @@ class SocketTransport::Wake {
     // If it is this one, only this strand can change it, so it stays while on_wake() runs.
     if (now == home_) return events_->on_wake();
     home_ = now;
-    const NeverBlocking& waker = transport_.wakers_[static_cast<std::size_t>(now)];
-    waker.execute(std::move(*this));
+    const Strand& strand = transport_.strands_[static_cast<std::size_t>(now)];
+    strand.execute(std::move(*this));
   }
 
  private:
@@ -40,9 +40,7 @@ SocketTransport::SocketTransport(const asio::any_io_executor& reserved,
                                  const asio::any_io_executor& main, int descriptor, int family)
     : one_executor_(reserved == main),
       protocol_(family, 0),
-      strands_{asio::make_strand(reserved), asio::make_strand(main)},
-      wakers_{asio::require(strands_[0], asio::execution::blocking.never),
-              asio::require(strands_[1], asio::execution::blocking.never)} {
+      strands_{Strand(PostingExecutor(reserved)), Strand(PostingExecutor(main))} {
   adopt(Home::reserved, descriptor);
 }
 
@@ -115,7 +113,7 @@ Home SocketTransport::current_home() noexcept {
 
 void SocketTransport::post_wake(std::shared_ptr<TransportEvents> events) noexcept {
   const Home home = current_home();
-  wakers_[static_cast<std::size_t>(home)].execute(Wake(*this, std::move(events), home));
+  strands_[static_cast<std::size_t>(home)].execute(Wake(*this, std::move(events), home));
 }
 
 bool SocketTransport::needs_move(Home home) const noexcept {
@@ -134,7 +132,7 @@ void SocketTransport::move_to(Home home, std::shared_ptr<TransportEvents> events
     const std::lock_guard lock(lock_);
     home_ = home;
   }
-  wakers_[static_cast<std::size_t>(home)].execute(
+  strands_[static_cast<std::size_t>(home)].execute(
       [this, home, descriptor, events = std::move(events)] {
         if (descriptor >= 0) adopt(home, descriptor);
         events->on_moved();

@@ -1,6 +1,7 @@
 // socket_transport.hpp: a transport over a TCP or Unix socket of one of two Asio contexts.
 #pragma once
 
+#include "http/posting_executor.hpp"
 #include "http/transport.hpp"
 #include "runtime/short_lock.hpp"
 
@@ -22,7 +23,7 @@ namespace duet::http {
 /// ever moves.
 class SocketTransport final : public Transport {
  public:
-  using Strand = boost::asio::strand<boost::asio::any_io_executor>;
+  using Strand = boost::asio::strand<PostingExecutor>;
 
   /// Takes the connected, non-blocking descriptor.
   SocketTransport(const boost::asio::any_io_executor& reserved,
@@ -45,8 +46,6 @@ class SocketTransport final : public Transport {
 
  private:
   using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Strand>;
-  using NeverBlocking = decltype(boost::asio::require(std::declval<Strand>(),
-                                                      boost::asio::execution::blocking.never));
   class Wake;
 
   void wait(Socket::wait_type type, std::shared_ptr<TransportEvents> events,
@@ -56,9 +55,8 @@ class SocketTransport final : public Transport {
 
   const bool one_executor_;
   const boost::asio::generic::stream_protocol protocol_;
-  const std::array<Strand, 2> strands_;         // by Home
-  const std::array<NeverBlocking, 2> wakers_;   // the same, ready to post to
-  std::optional<Socket> socket_;                // empty while moving and after close
+  const std::array<Strand, 2> strands_;   // by Home
+  std::optional<Socket> socket_;          // empty while moving and after close
   // A wait that has ended just before its socket moved or closed must not be told any more.
   std::atomic<std::uint64_t> epoch_ = 0;
 

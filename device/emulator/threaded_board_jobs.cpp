@@ -43,7 +43,7 @@ result<VendorJobEnd> ThreadedBoard::Impl::wait(JobTicket ticket, TimePoint deadl
   if (auto begun = core_.begin_wait(ticket, chip_now()); begun.has_error()) return begun.error();
   std::condition_variable& ended = ended_[BoardCore::job_index(ticket)];
   ++waiters_;
-  result<VendorJobEnd> answer = Failure{errc::wait_timeout, "the deadline has passed"};
+  std::optional<result<VendorJobEnd>> answer;   // a sentence is made only where one is needed
   for (bool late = false;;) {
     catch_up(lock);
     auto end = core_.take_end(ticket);
@@ -70,7 +70,8 @@ result<VendorJobEnd> ThreadedBoard::Impl::wait(JobTicket ticket, TimePoint deadl
     }
   }
   if (--waiters_ == 0) idle_.notify_all();
-  return answer;
+  if (answer) return *std::move(answer);
+  return Failure{errc::wait_timeout, "the deadline has passed"};
 }
 
 result<CancelEffect> ThreadedBoard::Impl::cancel(JobTicket ticket) {
