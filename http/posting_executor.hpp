@@ -6,6 +6,7 @@
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/require.hpp>
 
+#include <concepts>
 #include <utility>
 
 namespace duet::http {
@@ -14,7 +15,10 @@ namespace duet::http {
 /// time whether it may block, and any_io_executor answers on the heap. Copied freely.
 class PostingExecutor {
  public:
-  explicit PostingExecutor(const boost::asio::any_io_executor& executor)
+  // A template, so that whether a PostingExecutor can be copied is not a question of whether it
+  // converts to any_io_executor, which asks whether it is an executor, which asks the first again.
+  template <std::same_as<boost::asio::any_io_executor> Executor>
+  explicit PostingExecutor(const Executor& executor)
       : executor_(boost::asio::require(executor, boost::asio::execution::blocking.never)) {}
 
   template <typename F>
