@@ -49,6 +49,13 @@ class ServerFixture {
     reserved_.stop();
     main_thread_.join();
     reserved_thread_.join();
+    // What is left holds connections, and their strands need both contexts: streams that a script
+    // keeps, and wakes posted too late.
+    service.on_submit({});
+    do {
+      main_.restart();
+      reserved_.restart();
+    } while (main_.poll() + reserved_.poll() > 0);
   }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
