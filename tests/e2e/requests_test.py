@@ -61,5 +61,9 @@ class Requests(ServedCase):
             self.assertGreater(self.client.metric("duet_jobs_done_total", model), REQUESTS / 4)
 
 
+class RequestsOnThreeThreads(Requests):
+    changes = dict(runtime=dict(threads=3))
+
+
 if __name__ == "__main__":
     main(__file__)
