@@ -47,9 +47,10 @@ void ChipSession::on(AskJob command) {
 
 void ChipSession::submit_waiting() {
   while (!waiting_.empty() && running_.size() < setup_.inflight_max) {
-    if (!submit(waiting_.front())) return;
+    if (!submit(waiting_.front())) break;
     waiting_.erase(waiting_.begin());
   }
+  set_waits_for(!running_.empty() ? "completion" : !waiting_.empty() ? "buffer" : nullptr);
 }
 
 bool ChipSession::submit(Order& order) {

@@ -342,6 +342,7 @@ void ModelWorker::finish_drain_if_idle() {
 }
 
 void ModelWorker::publish() {
+  set_waits_for(jobs_running_ > 0 ? "job" : sampling_ > 0 ? "token" : nullptr);
   board_->requests_waiting.store(queues_.prefills(), std::memory_order_relaxed);
   board_->sequences_active.store(kv_slots_used_, std::memory_order_relaxed);
   board_->kv_slots_used.store(kv_slots_used_, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "runtime/ref.hpp"
 
 #include <concepts>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -58,6 +59,14 @@ class HandlerActor : public ActorBase {
   /// Of the message being handled; not in a callback.
   [[nodiscard]] const Envelope& envelope() const noexcept {
     return *detail::thread_state().envelope;
+  }
+
+  /// What inspection shows from now on while this actor waits, with the place of this call: a
+  /// literal such as "completion". Null, as at first: a message. Two stores; call it when it
+  /// changes.
+  void set_waits_for(const char* what,
+                     std::source_location where = std::source_location::current()) noexcept {
+    slot().side().set_wait(what, where);
   }
 
   /// Ends this actor once the running handler has returned. What is queued is dropped.

@@ -30,9 +30,11 @@ struct ActorSnapshot {
   std::uint64_t generation = 0;
   std::string name;
   ActorState state = ActorState::waiting;
-  TimePoint since{};       ///< up to 31 activations of other actors early
-  std::string message;     ///< type of the message being handled; empty if none
-  std::string waits_for;   ///< "message", "timer", "reply", "computation", "operation"; or empty
+  TimePoint since{};     ///< up to 31 activations of other actors early
+  std::string message;   ///< type of the message being handled; empty if none
+  /// "message", "timer", "reply", "computation", "operation", or what the actor says; empty while
+  /// it runs.
+  std::string waits_for;
   std::uint64_t waits_on = 0;   ///< of a reply: who is to give it; 0 if that has ended
   std::string file;             ///< where in the source it waits
   std::uint32_t line = 0;

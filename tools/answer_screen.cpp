@@ -1,6 +1,9 @@
 // answer_screen.cpp: columns on a terminal, lines in a pipe.
 #include "tools/answer_screen.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -70,6 +73,14 @@ std::string printable(const std::string& text) {
     if ((value < 0x20 && byte != '\n') || value == 0x7f) byte = ' ';
   }
   return out;
+}
+
+std::size_t terminal_columns() {
+  constexpr unsigned short columns_min = 40;
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0) return 0;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < columns_min) return 0;
+  return size.ws_col;
 }
 
 AnswerScreen::AnswerScreen(std::vector<std::string> titles, std::size_t columns)

@@ -17,6 +17,9 @@ namespace duet::tools {
 /// terminal.
 [[nodiscard]] std::string printable(const std::string& text);
 
+/// Of standard output: for AnswerScreen. 0: no terminal, or one too narrow to show two answers.
+[[nodiscard]] std::size_t terminal_columns();
+
 class AnswerScreen {
  public:
   /// `columns` > 0: redraws blocks side by side for a terminal of that width; 0: prints "title|

@@ -129,7 +129,7 @@ std::string show_trace(const json::value& trace) {
   const json::value& overlap = trace.at("overlap");
   if (!overlap.is_null()) {
     out += format(
-        "overlap: both chips computed at the same time for %.1f ms of chip time, "
+        "overlap: both chips computed at the same time for %.3f ms of chip time, "
         "ratio %.3f of the shorter\n",
         static_cast<double>(number_of(overlap.at("both_busy_ns"))) / 1e6,
         overlap.at("ratio").to_number<double>());

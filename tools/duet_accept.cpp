@@ -6,13 +6,11 @@
 #include "runtime/real_completion_source.hpp"
 #include "tools/accept_report.hpp"
 #include "tools/accept_run.hpp"
+#include "tools/answer_screen.hpp"
 #include "tools/arguments.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -47,13 +45,6 @@ Exit codes: 0 accepted, 1 a finding, a violation or a failure, 2 wrong use.
 int wrong_use(const std::string& what) {
   std::fprintf(stderr, "duet-accept: %s; see duet-accept --help\n", what.c_str());
   return exit_wrong_use;
-}
-
-std::size_t terminal_columns() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0) return 0;
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 0;
-  return size.ws_col;
 }
 
 /// The device with everything below it, and the clock's thread.

@@ -45,12 +45,14 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
       break;
   }
   actor.message = text_of(side.message());
-  actor.waits_for = text_of(side.waits_for());
+  // A handler actor leaves word of what it waits for even while it runs.
+  if (actor.state != ActorState::running) actor.waits_for = text_of(side.waits_for());
   if (!actor.waits_for.empty()) {
     actor.file = text_of(side.file());
     actor.line = side.line();
     actor.waits_on = Address(side.waits_on(), side.waits_on_generation()).number();
   }
+  if (actor.waits_for.empty() && actor.state == ActorState::waiting) actor.waits_for = "message";
   actor.normal = lane_of(slot, Lane::normal);
   actor.urgent = lane_of(slot, Lane::urgent);
   actor.sent = slot.sent();

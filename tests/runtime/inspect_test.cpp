@@ -51,6 +51,14 @@ class Family final : public duet::runtime::HandlerActor<Family, Plain> {
   void on(Result) { finish(); }
 };
 
+class Patient final : public duet::runtime::HandlerActor<Patient, Plain> {
+ public:
+  void on(Result) { set_waits_for(said_ ? nullptr : "spring"), said_ = !said_; }
+
+ private:
+  bool said_ = false;
+};
+
 inspect::Request get(const char* target, http::verb verb = http::verb::get) {
   inspect::Request request(verb, target, 11);
   return request;
@@ -123,6 +131,37 @@ BOOST_AUTO_TEST_CASE(the_tree_nests_children_and_says_what_each_actor_waits_for)
   BOOST_TEST(asker.at("for").as_double() == 2.0);
   const std::string at = asker.at("at").as_string().c_str();
   BOOST_TEST(at.find("inspect_test.cpp:") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_actor_waits_for_a_message_unless_it_says_for_what) {
+  Host host;
+  const auto patient = host.system.spawn<Patient>("patient");
+  host.run_ready();
+  const auto waits_for = [&host] { return host.system.snapshot().actors.at(0).waits_for; };
+  BOOST_TEST(waits_for() == "message");
+  patient.send(Result{});
+  host.run_ready();
+  BOOST_TEST(waits_for() == "spring");
+  BOOST_TEST(host.system.snapshot().actors.at(0).file.ends_with("inspect_test.cpp"));
+  patient.send(Result{});
+  host.run_ready();
+  BOOST_TEST(waits_for() == "message");
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_the_host_join_inspection_on_its_socket) {
+  inspect::ServerOptions options;
+  options.pages = [](const inspect::Request& request, auto done) {
+    // Later, and from another thread.
+    std::thread([request, done] {
+      done(inspect::text_response(request, http::status::ok, "text/plain", "the host's page"));
+    }).detach();
+  };
+  const Served served(options);
+  const std::string answer = served.exchange(
+      "GET /own HTTP/1.1\r\nHost: x\r\n\r\nGET /counters HTTP/1.1\r\nHost: x\r\nConnection: "
+      "close\r\n\r\n");
+  BOOST_TEST(answer.find("the host's page") != std::string::npos);
+  BOOST_TEST(answer.find("late_replies") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(children_of_the_dead_stand_at_the_top) {
