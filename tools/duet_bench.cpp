@@ -67,6 +67,9 @@ options::options_description serve_options() {
                     "of each answer, 16..4000");
   all.add_options()("threads", options::value<unsigned>()->default_value(1),
                     "threads of the server, 1..64");
+  all.add_options()("pin",
+                    "server and raw peer on the last processor, the client on the first: less "
+                    "spread, but all threads of the server share one");
   all.add_options()("server", options::value<std::string>()->default_value(""),
                     "duet-server; the default is the one beside this program");
   all.add_options()("package", options::value<std::string>()->default_value(""),
@@ -79,7 +82,7 @@ const char* const usage =
     "usage: duet-bench decode [--json] [--threads 1|2] [--rounds N] [--model FILE]...\n"
     "       duet-bench actors [--json] [--runs N] [--samples N]\n"
     "       duet-bench serve  [--json] [--runs N] [--streams N] [--tokens N] [--threads N]\n"
-    "                         [--server FILE] [--package DIR]\n"
+    "                         [--pin] [--server FILE] [--package DIR]\n"
     "\n"
     "decode   tokens a second of decode and prefill: a generated Q8_0 model of 0.5 billion\n"
     "         weights, compared with the memory's read bandwidth, and the demo models\n"
@@ -131,6 +134,7 @@ Results serve(const options::variables_map& given) {
   bench.streams = number(given, "streams", 2, 256);
   bench.tokens = number(given, "tokens", 16, 4000);
   bench.threads = number(given, "threads", 1, 64);
+  bench.pin = given.contains("pin");
   bench.server = given["server"].as<std::string>();
   bench.package = given["package"].as<std::string>();
   return duet::tools::run_serve_bench(bench);

@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -134,6 +135,26 @@ class HandOff {
   std::thread thread_;
 };
 
+/// A call that comes back until it has been made often enough.
+class Turn final : public runtime::BlockingCall {
+ public:
+  Turn(asio::io_context& loop, std::uint32_t turns) : loop_(loop), left_(turns) {}
+  void run() noexcept override {}
+  void finish(bool ran) noexcept override {
+    if (ran) asio::post(loop_, [this] { start(); });
+  }
+  void start() {
+    if (left_-- > 0 && lane->push(*this)) return;
+    loop_.stop();
+  }
+
+  std::unique_ptr<runtime::CompletionLane> lane;
+
+ private:
+  asio::io_context& loop_;
+  std::uint32_t left_;
+};
+
 double quantile(std::vector<std::int64_t>& samples, double part) {
   const auto at = static_cast<std::size_t>(part * static_cast<double>(samples.size() - 1));
   std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at),
@@ -183,6 +204,25 @@ std::vector<BenchResult> run_actors_bench(const ActorsBench& bench) {
     }
   }
   return all;
+}
+
+double hand_off_turn_cpu(std::uint32_t turns) {
+  asio::io_context loop{1};
+  const auto work = asio::make_work_guard(loop);
+  runtime::RealCompletionSource source;
+  Turn turn(loop, turns);
+  turn.lane = source.open_lane("bench-lane", 1);
+  asio::post(loop, [&turn] { turn.start(); });
+  const auto cpu = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+  };
+  const double before = cpu();
+  loop.run();
+  const double cost = cpu() - before;
+  turn.lane->close();
+  return cost / turns;
 }
 
 }   // namespace duet::tools

@@ -19,4 +19,8 @@ struct ActorsBench {
 /// sleeps before each sample. Names say what kind of actor and how many threads run the loop.
 [[nodiscard]] std::vector<BenchResult> run_actors_bench(const ActorsBench& bench);
 
+/// Microseconds of this process's CPU time that one turn costs from a host's loop to a completion
+/// thread and, by a bare asio::post, back: the two hand-offs that every job has, and nothing else.
+[[nodiscard]] double hand_off_turn_cpu(std::uint32_t turns);
+
 }   // namespace duet::tools

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,6 +90,18 @@ std::uint64_t BenchProcess::cpu_nanoseconds() const {
   }
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void run_on(Processors which) noexcept {
+  const auto count = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (unsigned i = 0; i < count && i < CPU_SETSIZE; ++i) {
+    const bool wanted =
+        which == Processors::all || i == (which == Processors::first ? 0 : count - 1);
+    if (wanted) CPU_SET(i, &set);
+  }
+  ::sched_setaffinity(0, sizeof set, &set);   // refused in a smaller set: then it stays as it is
 }
 
 std::string program_directory() {

@@ -43,6 +43,10 @@ class BenchProcess {
   int status_ = 0;
 };
 
+/// Where the threads of this process run from now on, and of those that it starts.
+enum class Processors : std::uint8_t { first, last, all };
+void run_on(Processors which) noexcept;
+
 /// The directory of this program's file.
 [[nodiscard]] std::string program_directory();
 

@@ -1,6 +1,7 @@
 // duet_bench_serve.cpp: streams against a server on a null board.
 #include "tools/duet_bench_serve.hpp"
 
+#include "tools/duet_bench_actors.hpp"
 #include "tools/duet_bench_client.hpp"
 #include "tools/duet_bench_process.hpp"
 #include "tools/duet_bench_raw.hpp"
@@ -137,6 +138,7 @@ class ServeRun {
     std::string page = server_.metrics();
     alone_.push_back(cpu_of_one(alone_tokens, alone_answers));
     raw_alone_.push_back(cpu_of_raw_writes(page, 1, alone_tokens * alone_answers));
+    turns_.push_back(hand_off_turn_cpu(20'000));
     page = server_.metrics();
     many_.push_back(cpu_of_all(bench_.tokens));
     raw_.push_back(cpu_of_raw_writes(page, bench_.streams, bench_.tokens * bench_.streams));
@@ -229,7 +231,8 @@ class ServeRun {
   NullServer server_;
   std::vector<std::unique_ptr<BenchStream>> streams_;
   BenchReaders readers_;
-  std::vector<double> alone_, raw_alone_, many_, raw_, tokens_a_write_, ttft_alone_, ttft_beside_;
+  std::vector<double> alone_, raw_alone_, turns_, many_, raw_, tokens_a_write_, ttft_alone_,
+      ttft_beside_;
   double tokens_a_write_now_ = 0;
 };
 
@@ -255,6 +258,7 @@ std::vector<BenchResult> ServeRun::results() const {
   // The peer's own lines come right behind what it is compared with.
   add("cpu_a_token_1_stream", "us", alone_, 5).peer = median(raw_alone_);
   add("raw_writes_a_token_1_stream", "us", raw_alone_, 0);
+  add("thread_hand_offs_a_job", "us", turns_, 0);
   add("cpu_a_token_" + many, "us", many_, median(raw_) + 3).peer = median(raw_);
   add("raw_writes_a_token_" + many, "us", raw_, 0);
   add("tokens_a_write_" + many, "tokens", tokens_a_write_, 0);
@@ -266,7 +270,9 @@ std::vector<BenchResult> ServeRun::results() const {
 }   // namespace
 
 std::vector<BenchResult> run_serve_bench(const ServeBench& bench) {
+  if (bench.pin) run_on(Processors::last);   // what is started now stays there
   ServeRun run(bench);
+  if (bench.pin) run_on(Processors::first);
   run.warm_up();
   for (std::uint32_t i = 0; i < bench.runs; ++i) run.once();
   return run.results();
