@@ -46,7 +46,7 @@ device:
   port: 0
 {http}security:
   trusted_signers: [{key}]
-{security}{runtime}"""
+{security}{runtime}{admin}"""
 
 
 def yaml(value):
@@ -57,17 +57,18 @@ def yaml(value):
 
 
 def configuration(directory, **changes):
-    """Writes duet.yaml and returns its path. `device`, `model_a`, `model_b`, `http`, `security` and `runtime` are further keys as a dict, of which
-    `http.limits` may be one; the other changes are the holes of CONFIGURATION."""
+    """Writes duet.yaml and returns its path. `device`, `model_a`, `model_b`, `http`, `security`, `runtime` and `admin` are further
+    keys as a dict, of which `http.limits` may be one; the other changes are the holes of CONFIGURATION."""
     values = dict(package=os.path.join(BUILD, "demo-package"), key=os.path.join(BUILD, "demo-key.pub"), address="127.0.0.1",
                   alias="model-a", board=f"e2e-{os.path.basename(sys.argv[0])[:20]}-{os.getpid()}")
-    blocks = dict(device=2, model_a=4, model_b=4, http=2, security=2, runtime=2)
+    blocks = dict(device=2, model_a=4, model_b=4, http=2, security=2, runtime=2, admin=2)
     values.update(changes)
     for name, indent in blocks.items():
         keys = {**(SLOW_MODEL if name.startswith("model") else {}), **changes.get(name, {})}
         values[name] = "".join(" " * indent + f"{key}: {yaml(value)}\n" for key, value in keys.items())
-    if values["runtime"]:
-        values["runtime"] = "runtime:\n" + values["runtime"]
+    for name in ("runtime", "admin"):
+        if values[name]:
+            values[name] = f"{name}:\n{values[name]}"
     path = os.path.join(directory, "duet.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(**values))

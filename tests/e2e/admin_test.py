@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""The administration socket, duet-ctl, the log, and serving model files without a configuration.
+
+  python3 tests/e2e/admin_test.py BUILD
+"""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, DEADLINE, Client, Server, Wire, chat_request, main, read, text_request, until
+
+CTL = os.path.join(BUILD, "bin", "duet-ctl")
+SERVER = os.path.join(BUILD, "bin", "duet-server")
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "demo_models")
+STREAMS = 20
+
+
+class AdminConnection(http.client.HTTPConnection):
+    """What `curl --unix-socket PATH http://localhost/...` does."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=DEADLINE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(DEADLINE)
+        self.sock.connect(self.path)
+
+
+def ask(path, target, method="GET"):
+    connection = AdminConnection(path)
+    connection.request(method, target)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, json.loads(body)
+
+
+def ctl(*words, path=None):
+    environment = {**os.environ, **({"DUET_ADMIN_SOCKET": path} if path else {})}
+    return subprocess.run([CTL, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE, env=environment)
+
+
+def flat(actors):
+    for actor in actors:
+        yield actor
+        yield from flat(actor["children"])
+
+
+class Administration(unittest.TestCase):
+    """On a timed board, whose answers go on until their length is reached: so streams run for as long as a test wants."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.path = os.path.join(cls.directory.name, "admin")
+        cls.server = Server(cls.directory.name, device=dict(profile="timed"), admin=dict(socket=cls.path))
+        cls.client = cls.server.client
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        left = os.path.exists(cls.path)
+        cls.directory.cleanup()
+        assert code == 0 and not left, (code, left)
+
+    def streams(self):
+        wires = []
+        for i in range(STREAMS):
+            wire = Wire(self.client.port)
+            wires.append(wire.post(text_request(("model-a", "model-b")[i % 2], [1, 2, 3 + i], max_tokens=4000, stream=True)))
+        return wires
+
+    # R-4.2, R-10.4: who waits for what, seen from outside and without stopping anybody.
+    def test_the_actor_tree_shows_what_each_actor_waits_for_while_streams_run(self):
+        wires = self.streams()
+        until(lambda: self.client.metric("vllm:num_requests_running") >= STREAMS, "the streams do not run")
+        status, tree = ask(self.path, "/actors")
+        self.assertEqual(status, 200)
+        actors = list(flat(tree["actors"]))
+        names = [actor["name"] for actor in actors]
+        self.assertEqual(names.count("request"), STREAMS)
+        self.assertEqual((names.count("model-worker"), names.count("chip-session"), names.count("device-supervisor"), names.count("router")),
+                         (2, 2, 1, 1))
+        for actor in actors:
+            self.assertIn(actor["state"], ("starting", "ready", "running", "waiting"))
+            if actor["state"] == "waiting":
+                self.assertTrue(actor["waits_for"], actor)
+            if actor["name"] == "request" and actor["state"] == "waiting":
+                self.assertEqual(actor["waits_for"], "message")
+                self.assertRegex(actor["at"], r"request\.cpp:\d+$")
+        # The router's children are its requests; the supervisor's are the chip sessions.
+        router = next(actor for actor in actors if actor["name"] == "router")
+        self.assertEqual({child["name"] for child in router["children"]}, {"request"})
+        sessions = until(lambda: [actor for actor in flat(ask(self.path, "/actors")[1]["actors"])
+                                  if actor["name"] == "chip-session" and actor["waits_for"] == "completion"], "no session waits for its chip")
+        self.assertRegex(sessions[0]["at"], r"chip_session\.cpp:\d+$")
+        shown = ctl("ps", path=self.path)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertGreaterEqual(shown.stdout.count("request"), STREAMS)
+        for wire in wires:
+            wire.reset()
+        until(lambda: self.client.metric("vllm:num_requests_running") == 0, "the streams do not end")
+
+    def test_models_show_chips_here_and_nowhere_else(self):
+        status, models = ask(self.path, "/models")
+        self.assertEqual((status, [(m["model"], m["chip"], m["state"]) for m in models["models"]]),
+                         (200, [("model-a", 0, "ready"), ("model-b", 1, "ready")]))
+        for path in ("/v1/models", "/ready", "/health", "/metrics"):
+            self.assertNotIn("chip", self.client.request("GET", path)[2])
+
+    def test_a_trace_is_taken_once_and_has_the_jobs_of_both_chips(self):
+        ask(self.path, "/trace")
+        for model in ("model-a", "model-b"):
+            self.client.choices(text_request(model, [1, 2, 3], max_tokens=5))
+        _, trace = ask(self.path, "/trace")
+        for chip in trace["chips"]:
+            computed = [event["graph"] for event in chip["events"] if event["kind"] == "compute"]
+            self.assertEqual(computed, ["prefill"] + ["decode"] * 4)
+            self.assertEqual(chip["dropped"], 0)
+        self.assertEqual([chip["events"] for chip in ask(self.path, "/trace")[1]["chips"]], [[], []])
+
+    def test_the_trace_of_two_streams_overlaps_and_loads_into_a_viewer(self):
+        ask(self.path, "/trace")
+        wires = [Wire(self.client.port).post(text_request(model, [1, 2], max_tokens=200, stream=True)) for model in ("model-a", "model-b")]
+        for wire in wires:
+            self.assertTrue(list(wire.stream()))
+        chrome = os.path.join(self.directory.name, "chrome.json")
+        done = ctl("trace", "--overlap", "--chrome", chrome, path=self.path)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("overlap: both chips", done.stdout)
+        events = json.loads(read(chrome))["traceEvents"]
+        self.assertEqual({event["pid"] for event in events}, {0, 1})
+        # Nothing ran since, so nothing overlaps.
+        self.assertEqual(ctl("trace", "--overlap", path=self.path).returncode, 1)
+
+    def test_an_operator_cancels_any_request(self):
+        wire = Wire(self.client.port)
+        wire.post(text_request("model-a", [1, 2, 3], max_tokens=4000, stream=True), "x-request-id: to-be-cancelled")
+        stream = wire.stream()
+        next(stream)
+        done = ctl("cancel", "to-be-cancelled", path=self.path)
+        self.assertEqual((done.returncode, done.stdout), (0, "cancelled\n"), done.stderr)
+        rest = list(stream)
+        self.assertNotIn("data: [DONE]", rest)
+        self.assertIn("error", rest[-1])
+        self.assertEqual(ctl("cancel", "to-be-cancelled", path=self.path).returncode, 1)
+
+    def test_wrong_pages_and_methods_get_an_error_object(self):
+        for method, target, right in (("GET", "/", 404), ("GET", "/nothing", 404), ("POST", "/models", 405), ("DELETE", "/actors", 405),
+                                      ("GET", "/requests/x", 405), ("DELETE", "/requests/x", 404), ("GET", "/actors/0", 404)):
+            status, body = ask(self.path, target, method)
+            self.assertEqual((status, list(body)), (right, ["error"]), (method, target, body))
+
+    def test_wrong_use_of_duet_ctl_is_told_apart_from_a_server_that_is_not_there(self):
+        for words in ([], ["nonsense"], ["ps", "--nope"], ["ps", "more"], ["cancel"], ["ask"], ["ask", "no-equals"], ["wait", "--seconds", "x"],
+                      ["ask", "--address", "nowhere", "a=b"], ["ps"]):
+            done = ctl(*words)
+            self.assertEqual(done.returncode, 2, (words, done.stderr))
+            self.assertTrue(done.stderr.startswith("duet-ctl: "), done.stderr)
+        for words in (["ps", "--socket", "/no/such/socket"], ["models", "--socket", "/" + "x" * 300], ["wait", "--seconds", "1", "--socket", "/no"],
+                      ["ask", "--address", "127.0.0.1:1", "a=b"]):
+            done = ctl(*words)
+            self.assertEqual(done.returncode, 1, (words, done.stderr))
+            self.assertTrue(done.stderr.startswith("duet-ctl: error: "), done.stderr)
+        self.assertEqual(ctl("--help").returncode, 0)
+
+    def test_ask_shows_answers_and_refusals(self):
+        address = f"127.0.0.1:{self.client.port}"
+        done = ctl("ask", "--address", address, "--max-tokens", "5", "model-a=Hello", "model-b=Hello")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("model-a", done.stdout)
+        self.assertIn("model-b", done.stdout)
+        done = ctl("ask", "--address", address, "--max-tokens", "5", "model-c=Hello", "model-b=Hello")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("model_not_found", done.stderr)
+        self.assertIn("model-b", done.stdout)
+
+    # R-14.1
+    def test_a_request_leaves_one_record_with_everything_but_its_text(self):
+        self.client.choices(chat_request("model-b", "Unmistakable words of a client", max_tokens=6))
+
+        def records():
+            lines = [json.loads(line) for line in self.server.text().splitlines() if line.startswith("{")]
+            return [line for line in lines if line["event"] == "request" and line["completion_tokens"] == 6]
+        record = until(records, "there is no record")[-1]
+        self.assertEqual({key: record[key] for key in ("model", "chip", "finish_reason", "error", "level")},
+                         dict(model="model-b", chip=1, finish_reason="length", error=None, level="info"))
+        for key in ("request_id", "generation", "prompt_tokens", "queue_ms", "ttft_ms", "tpot_ms", "e2e_ms", "seed", "time"):
+            self.assertIn(key, record)
+        self.assertGreater(record["generation"], 0)
+        self.assertGreaterEqual(record["e2e_ms"], record["ttft_ms"])
+        self.assertNotIn("Unmistakable", self.server.text())
+
+
+class ModelFiles(unittest.TestCase):
+    """duet-server --model: from GGUF files to answers in one command."""
+
+    def start(self, directory, *words):
+        port = os.path.join(directory, "port")
+        if os.path.exists(port):
+            os.remove(port)
+        log = open(os.path.join(directory, "log"), "w", encoding="utf-8")
+        process = subprocess.Popen([SERVER, "--cache", os.path.join(directory, "cache"), "--port", "0", "--port-file", port, "--board",
+                                    f"e2e-models-{os.getpid()}", *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        self.addCleanup(log.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        until(lambda: os.path.exists(port) or process.poll() is not None, lambda: read(log.name))
+        self.assertIsNone(process.poll(), read(log.name))
+        client = Client(int(read(port)))
+        until(lambda: client.request("GET", "/ready")[0] == 200, lambda: read(log.name))
+        return process, client, log.name
+
+    def test_two_model_files_are_packed_once_and_served(self):
+        words = []
+        for alias, name in (("sums", "abacus"), ("tales", "fable")):
+            words += ["--model", f"{alias}={os.path.join(MODELS, name)}-q8_0.gguf"]
+        with tempfile.TemporaryDirectory() as directory:
+            for start in ("packed", "found"):
+                process, client, log = self.start(directory, *words)
+                self.assertEqual(client.answer("sums", "What is 47 + 385?"), "47 + 385 = 432.")
+                self.assertIn("fox", client.answer("tales", "Tell me a story about a brave fox and a river."))
+                process.terminate()
+                self.assertEqual(process.wait(DEADLINE), 0)
+                text = read(log)
+                self.assertIn(f"duet-server: {start} ", text)
+                for chip in (0, 1):
+                    self.assertIn(f"duet-server: budget: chip {chip}: go: ", text)
+            # A damaged package is not served but made anew.
+            cache = os.path.join(directory, "cache")
+            package = next(os.path.join(cache, name) for name in os.listdir(cache) if os.path.isdir(os.path.join(cache, name)))
+            with open(os.path.join(package, "manifest.yaml"), "a", encoding="utf-8") as file:
+                file.write("# changed\n")
+            process, client, log = self.start(directory, *words)
+            self.assertIn("56", client.answer("sums", "What is 7 x 8?"))
+            self.assertIn("duet-server: packed ", read(log))
+            process.terminate()
+            self.assertEqual(process.wait(DEADLINE), 0)
+
+    def test_one_file_alone_leaves_the_other_chip_idle(self):
+        with tempfile.TemporaryDirectory() as directory:
+            process, client, _ = self.start(directory, "--model", f"only={os.path.join(MODELS, 'abacus-q8_0.gguf')}")
+            self.assertEqual(client.answer("only", "What is 47 + 385?"), "47 + 385 = 432.")
+            process.terminate()
+            self.assertEqual(process.wait(DEADLINE), 0)
+
+    def test_wrong_model_options_end_with_one_clear_message(self):
+        good = os.path.join(MODELS, "abacus-q8_0.gguf")
+        with tempfile.TemporaryDirectory() as directory:
+            cut = os.path.join(directory, "cut.gguf")
+            with open(good, "rb") as file, open(cut, "wb") as out:
+                out.write(file.read()[:5000])
+            for words, code, part in ((["--model", "a"], 2, "ALIAS=FILE"), (["--model", f"a={good}", "--config", "x"], 2, "exclude"),
+                                      (["--model", f"a={good}"] * 3, 2, "two"), (["--model", f"a={good}"] * 2, 1, "alias"),
+                                      (["--model", "a=/no/such.gguf"], 1, "/no/such.gguf"), (["--model", f"a={cut}"], 1, "cut.gguf"),
+                                      (["--model", f"a b={good}"], 1, "a b"), (["--model", f"a={directory}"], 1, directory)):
+                done = subprocess.run([SERVER, "--cache", os.path.join(directory, "cache"), "--port", "0", *words], capture_output=True, text=True,
+                                      stdin=subprocess.DEVNULL, timeout=DEADLINE)
+                self.assertEqual(done.returncode, code, (words, done.stderr))
+                self.assertIn(part, done.stderr)
+
+
+if __name__ == "__main__":
+    main(__file__)
