@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Finished {
 
 /// `program` is a name in the build's bin/. Standard input is empty.
 inline Finished run_program(const std::string& program, const std::vector<std::string>& arguments) {
-  const std::string path = std::string(DUET_BINARY_DIR) + "/bin/" + program;
+  // Added up from strings, g++ 12 sees a copy beyond the end of one of them.
+  const std::string path = (std::filesystem::path(DUET_BINARY_DIR) / "bin" / program).string();
   std::vector<char*> words{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
