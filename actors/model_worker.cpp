@@ -109,6 +109,7 @@ void ModelWorker::forget(SequenceNumber number) {
     if (request->second.sequences.empty()) requests_.erase(request);
   }
   sequences_.erase(found);
+  check_slots();
 }
 
 void ModelWorker::drop_sequences(RequestNumber number) {
@@ -207,6 +208,7 @@ void ModelWorker::run(const JobChoice& choice) {
     DUET_ASSERT(sequence.state == SequenceState::queued);
     sequence.state = SequenceState::prefill_running;
     ++kv_slots_used_;
+    check_slots();
     order.graph = device::GraphKind::prefill;
     order.prompt = sequence.prompt;
   } else {
@@ -352,6 +354,10 @@ void ModelWorker::publish() {
 void ModelWorker::check_invariants() const {
   DUET_ASSERT(kv_slots_used_ <= kv_slots_, kv_slots_used_, kv_slots_);
   DUET_ASSERT(jobs_running_ <= options_.inflight_max, jobs_running_, options_.inflight_max);
+}
+
+/// Where slots are taken and freed; at every token it would cost more than the token.
+void ModelWorker::check_slots() const {
   DUET_DEBUG_ASSERT(static_cast<std::size_t>(
                         std::count_if(sequences_.begin(), sequences_.end(), [](const auto& entry) {
                           return entry.second.state != SequenceState::queued;

@@ -83,6 +83,7 @@ class ModelWorker final : public runtime::HandlerActor<ModelWorker, ModelWorkerM
   void finish_drain_if_idle();
   [[nodiscard]] std::optional<ServiceError> refusal(const Generate& command) const;
   void check_invariants() const;
+  void check_slots() const;
 
   const ModelOptions options_;
   const std::shared_ptr<ModelBoard> board_;
