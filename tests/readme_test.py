@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 
-ELSEWHERE = {"tools/test.sh": ".ci/run", "tools/demo.sh --once": "tests/tools/accept_test.cpp and the demo target",
-             "build/release/bin/duet-server --config config/demo.yaml": "tests/e2e/server_test.py"}
+ELSEWHERE = {"tools/test.sh": ".ci/run", "tools/demo.sh --once": ".ci/run",
+             "build/release/bin/duet-server --config config/demo.yaml": "tests/e2e/server_test.py",
+             "build/release/bin/duet-server --model sums=tools/demo_models/abacus-q8_0.gguf --model tales=tools/demo_models/fable-q8_0.gguf":
+                 "tests/e2e/admin_test.py"}
 
 
 def commands(text):
