@@ -198,6 +198,51 @@ class Administration(unittest.TestCase):
         self.assertNotIn("Unmistakable", self.server.text())
 
 
+class Checks(unittest.TestCase):
+    """duet-server --check on the specification's sample configuration. R-10.5"""
+
+    SAMPLE = os.path.join(MODELS, "..", "..", "config", "sample.yaml")
+    # What is changed in the sample, the line that must be named, and the key.
+    SPOILED = (
+        ("schema: calculet-dual-model/v1", "schema: calculet-dual-model/v2", 1, "schema"), ("type: pcie", "type: usb", 3, "device.type"),
+        ("type: pcie", "type: [pcie]", 3, "device.type"), ("expected_chips: 2", "expected_chips: 3", 4, "device.expected_chips"),
+        ("expected_chips: 2", "expected_chips: two", 4, "device.expected_chips"), ("expected_chips: 2", "expected_chip: 2", 4, "expected_chip"),
+        ("alias: model-a", "alias: model-c", 7, "models[0].alias"), ("alias: model-b", "alias: model-a", 14, "models[1].alias"),
+        ("alias: model-a", 'alias: ""', 7, "models[0].alias"), ("chip_id: 0", "chip_id: 1", 15, "models[1].chip_id"),
+        ("chip_id: 1", "chip_id: 0", 15, "models[1].chip_id"), ("chip_id: 0", "chip_id: -1", 8, "models[0].chip_id"),
+        ("prefill_graph: model_a_prefill", "prefill_graph: model_a_prefil", 9, "models[0].prefill_graph"),
+        ("prefill_graph: model_b_prefill", "prefill_graph: model_a_prefill", 16, "models[1].prefill_graph"),
+        ("decode_graph: model_a_decode", "decode_graph: model_a_prefill", 10, "models[0].decode_graph"),
+        ("context_limit: 4096", "context_limit: 8192", 11, "models[0].context_limit"), ("context_limit: 4096", "context_limit: 4k", 11, "models[0].context_limit"),
+        ("max_inflight: 1", "max_inflight: 0", 12, "models[0].max_inflight"), ("max_inflight: 1", "max_inflight: 1.5", 12, "models[0].max_inflight"),
+        ("max_waiting_requests: 64", "max_waiting_requests: -64", 13, "models[0].max_waiting_requests"),
+        ("max_waiting_requests: 64", "max_waiting: 64", 13, "max_waiting"), ("recovery:", "recover:", 21, "recover"),
+        ("allow_session_reset: false", "allow_session_reset: maybe", 22, "recovery.allow_session_reset"),
+        ("restart_process_on_unknown_dma: true", "restart_process_on_unknown_dma: 1", 23, "recovery.restart_process_on_unknown_dma"),
+        ("recovery:", "\trecovery:", 21, ""), ("max_inflight: 1", "max_inflight: 1\n    max_inflight: 2", 13, "max_inflight"))
+
+    def check(self, directory, text):
+        path = os.path.join(directory, "duet.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return subprocess.run([SERVER, "--config", path, "--check"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE)
+
+    def test_the_sample_passes_with_only_the_package_path_changed_and_spoiled_ones_name_file_line_and_key(self):
+        sample = read(self.SAMPLE)
+        self.assertEqual(sample.count("/models/dual-a-b"), 1)
+        sample = sample.replace("/models/dual-a-b", os.path.join(BUILD, "demo-package"))
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.check(directory, sample)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertGreaterEqual(len(self.SPOILED), 20)
+            for old, new, line, key in self.SPOILED:
+                self.assertIn(old, sample)
+                done = self.check(directory, sample.replace(old, new, 1))
+                self.assertEqual(done.returncode, 1, (new, done.stderr))
+                errors = [text for text in done.stderr.splitlines() if "error: " in text]
+                self.assertTrue(any(f"duet.yaml:{line}:" in text and key in text for text in errors), (new, line, key, errors))
+
+
 class ModelFiles(unittest.TestCase):
     """duet-server --model: from GGUF files to answers in one command."""
 
