@@ -405,7 +405,12 @@ Async<bool> Supervision::leave_chips() {
 }
 
 Async<bool> Supervision::recover() {
-  for (std::uint32_t attempt = 1; attempt <= limits::recoveries_max; ++attempt) {
+  runtime::Duration pause = setup_.options.recovery_backoff;
+  for (std::uint32_t attempt = 1; attempt <= setup_.options.recovery_attempts; ++attempt) {
+    if (attempt > 1) {
+      co_await self_.sleep(pause);
+      pause = std::min<runtime::Duration>(2 * pause, limits::recovery_pause_max);
+    }
     announce(WorkerState::recovering, "the board is being recovered");
     static_cast<void>(co_await leave_chips());
     if (opened_) {
@@ -414,16 +419,16 @@ Async<bool> Supervision::recover() {
         const auto code = done.error().code;
         if (code == device::errc::driver_lost || code == device::errc::call_timeout) {
           announce(WorkerState::failed, failure_);
-          if (setup_.restart_process) setup_.restart_process();
+          if (setup_.options.restart_on_unknown_dma && setup_.restart_process) {
+            setup_.restart_process();
+          }
           co_return false;
         }
-        co_await self_.sleep(limits::recovery_pause * attempt);
         continue;
       }
     }
     const bool up = co_await bring_up();
     if (up) co_return true;
-    co_await self_.sleep(limits::recovery_pause * attempt);
   }
   announce(WorkerState::failed, failure_ + "; an operator must look at the board");
   co_return false;

@@ -38,7 +38,7 @@ struct SupervisorSetup {
 /// Brings the board up (open with reset, load, compare, configure once, hash, sessions, goldens,
 /// warm-up), then waits for faults. At a fault both models share one health state (F0: every fault
 /// counts as polluting the board, R-11.4): both are withdrawn, the device is reset and brought up
-/// again, at most limits::recoveries_max times in a row, then Failed.
+/// again, at most DeviceOptions::recovery_attempts times in a row, then Failed.
 runtime::Behaviour device_supervisor(runtime::Self<DeviceSupervisorMessage> self,
                                      SupervisorSetup setup);
 

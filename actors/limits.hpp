@@ -29,12 +29,8 @@ inline constexpr std::uint32_t logprobs_top_max = 20;
 /// Running requests of the whole server; each is an actor of a few KiB.
 inline constexpr std::size_t requests_max = 10000;
 
-/// Tries to bring a board back after a fault; a board that needs more needs a person.
-inline constexpr std::uint32_t recoveries_max = 3;
-
-/// Before the second try; twice as long before the third. A thermal trip needs seconds, a client's
-/// patience ends in minutes.
-inline constexpr std::chrono::seconds recovery_pause{2};
+/// Between two tries to bring a board back; a client's patience ends long before.
+inline constexpr std::chrono::minutes recovery_pause_max{5};
 
 /// Orders that wait for a buffer or a place in flight: the worker's two and the supervisor's one,
 /// twice.

@@ -304,7 +304,8 @@ void ModelWorker::on(SessionUp fact) {
   session_ = runtime::Ref<ChipSessionMessage>(fact.session);
   generation_ = fact.generation;
   profile_ = std::move(fact.profile);
-  kv_slots_ = fact.kv_slots;
+  kv_slots_ =
+      options_.sequences_max == 0 ? fact.kv_slots : std::min(options_.sequences_max, fact.kv_slots);
   kv_slots_used_ = 0;
   board_->set_context(profile_->context);
   publish();

@@ -44,6 +44,11 @@ struct DeviceOptions {
   std::chrono::seconds call_deadline{
       120};   ///< of a life-cycle call; then the process must restart.
   std::chrono::seconds drain_deadline{30};
+  std::uint32_t recovery_attempts = 3;   ///< in a row; a board that needs more needs a person.
+  /// Before the second attempt, then doubled up to limits::recovery_pause_max.
+  std::chrono::milliseconds recovery_backoff{1000};
+  /// Ask the host to restart the process when a reset itself does not come back; else Failed.
+  bool restart_on_unknown_dma = true;
   std::uint32_t golden_prompts_max = 4;   ///< checked before Ready; 0 = all.
 };
 

@@ -54,6 +54,9 @@ class ServerHost::Impl {
     runtime::SystemOptions system;
     system.pumps = config_.runtime.threads;
     system_ = std::make_unique<runtime::System>(io_.get_executor(), system);
+    config_.service.device.recovery_attempts = config_.recovery.attempts;
+    config_.service.device.recovery_backoff = config_.recovery.backoff;
+    config_.service.device.restart_on_unknown_dma = config_.recovery.restart_process_on_unknown_dma;
     make_admin();
     service_ = std::make_unique<actors::DuetService>(*system_, *adapter_, std::move(package),
                                                      config_.service, hooks());
@@ -234,7 +237,7 @@ class ServerHost::Impl {
     });
   }
 
-  const config::Config config_;
+  config::Config config_;   // not changed once made
   boost::asio::io_context io_;
   boost::asio::io_context reserved_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ =

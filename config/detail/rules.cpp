@@ -176,8 +176,10 @@ void warn(Draft& draft) {
   if (config.http.allow_anonymous && !config.keys_file.empty()) {
     draft.warning("security.allow_anonymous", "has no effect beside security.keys_file");
   }
-  if (config.log.prompts) {
-    draft.warning("log.prompts", "the log will hold what clients write and get");
+  // Known and kept for what is to come; whoever sets one should not believe that it acts.
+  for (const char* key : {"log.prompts", "recovery.replay_wait", "recovery.quarantine_max",
+                          "recovery.conformance_report"}) {
+    if (config.given(key)) draft.warning(key, "has no effect in this version");
   }
   if (config.service.device.allow_unsigned) {
     draft.warning("security.allow_unsigned", "a package from anybody will be served");
