@@ -39,8 +39,8 @@ class Echo final : public duet::runtime::HandlerActor<Echo, Language> {
 };
 
 /// Each round: all classes of messages, an ask, a sleep, a timed receive.
-Behaviour busy(Self<Plain> self, Ref<Language> echo, int rounds, std::uint64_t* counted,
-               int* answers) {
+[[maybe_unused]] Behaviour busy(Self<Plain> self, Ref<Language> echo, int rounds,
+                                std::uint64_t* counted, int* answers) {
   std::uint64_t before = 0;
   for (int i = 0; i < 2 * rounds; ++i) {
     if (i == rounds) before = allocations;   // the first half warms up
