@@ -24,6 +24,7 @@ void JobQueues::push_prefill(SequenceNumber sequence, std::uint32_t tokens,
   auto& queue = prefills_[static_cast<std::size_t>(class_of(tokens))];
   DUET_ASSERT(queue.empty() || queue.back().since <= now);
   queue.push_back({sequence, tokens, now});
+  ++prefills_waiting_;
   prefill_tokens_ += tokens;
 }
 
@@ -43,18 +44,16 @@ bool JobQueues::remove(SequenceNumber sequence) {
     });
     if (waiting == queue.end()) continue;
     prefill_tokens_ -= waiting->tokens;
+    --prefills_waiting_;
     queue.erase(waiting);
     return true;
   }
   return false;
 }
 
-std::size_t JobQueues::prefills() const {
-  return prefills_[0].size() + prefills_[1].size() + prefills_[2].size();
-}
-
 std::optional<runtime::TimePoint> JobQueues::next_due() const {
   std::optional<runtime::TimePoint> due;
+  if (prefills_waiting_ == 0) return due;
   for (const auto& queue : prefills_) {
     if (queue.empty()) continue;
     const auto moment = queue.front().since + options_.prefill_wait_max;
@@ -86,6 +85,7 @@ SequenceNumber JobQueues::take_best_prefill(runtime::TimePoint now) {
   const Waiting taken = best->front();
   best->pop_front();
   prefill_tokens_ -= taken.tokens;
+  --prefills_waiting_;
   decodes_since_prefill_ = 0;
   return taken.sequence;
 }

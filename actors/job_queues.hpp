@@ -47,7 +47,7 @@ class JobQueues {
   std::optional<JobChoice> choose(runtime::TimePoint now, std::uint32_t sampling,
                                   bool prefill_allowed);
 
-  [[nodiscard]] std::size_t prefills() const;
+  [[nodiscard]] std::size_t prefills() const { return prefills_waiting_; }
   [[nodiscard]] std::size_t decodes() const { return decodes_.size(); }
   [[nodiscard]] std::uint64_t prefill_tokens() const { return prefill_tokens_; }
   /// When choose() could change its mind without any other call: the moment a waiting prefill
@@ -67,6 +67,7 @@ class JobQueues {
   const SchedulingOptions options_;
   std::array<std::deque<Waiting>, 3> prefills_;   // by class, oldest first
   std::vector<SequenceNumber> decodes_;           // as many as key/value slots; its memory stays
+  std::size_t prefills_waiting_ = 0;              // in all three; asked several times a token
   std::uint64_t prefill_tokens_ = 0;
   std::uint32_t decodes_since_prefill_ = 0;
 };

@@ -121,8 +121,20 @@ std::optional<TokenId> largest_logit(std::span<const float> logits) noexcept {
   float best = largest[0];
   for (std::size_t lane = 1; lane < lanes; ++lane) best = std::max(best, largest[lane]);
   if ((not_finite[0] | not_finite[1] | not_finite[2] | not_finite[3]) != 0) return std::nullopt;
-  // The first of equals; half of the vocabulary on average.
-  const auto found = std::find(logits.begin(), logits.end(), best);
+  // The first of equals: its sixteen, then itself.
+  const Floats wanted{best, best, best, best};
+  std::size_t from = 0;
+  for (; from + 4 * lanes <= logits.size(); from += 4 * lanes) {
+    std::array<Floats, 4> values;
+    std::memcpy(values.data(), logits.data() + from, sizeof values);
+    const auto hits = (values[0] == wanted) | (values[1] == wanted) | (values[2] == wanted) |
+                      (values[3] == wanted);
+    std::array<std::uint64_t, 2> halves;
+    std::memcpy(halves.data(), &hits, sizeof halves);
+    if ((halves[0] | halves[1]) != 0) break;
+  }
+  const auto found =
+      std::find(logits.begin() + static_cast<std::ptrdiff_t>(from), logits.end(), best);
   return static_cast<TokenId>(found - logits.begin());
 }
 
