@@ -5,6 +5,7 @@ Every test is run as  python3 tests/e2e/NAME_test.py BUILD [unittest's arguments
 BUILD/junit/e2e_NAME.xml, so that tests/summary.py counts cases, not files. DUET_E2E_SLOW=1 (set for sanitizer builds) makes SLOW
 true: tests then take smaller counts, and deadlines are longer.
 """
+import ctypes
 import http.client
 import json
 import os
@@ -312,6 +313,14 @@ def post_bytes(request, *fields):
     return head_bytes("POST", path, "Host: x", "Content-Type: application/json", f"Content-Length: {len(data)}", *fields) + data
 
 
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    """In the child: a test that is killed takes its server with it."""
+    LIBC.prctl(1, signal.SIGKILL)   # PR_SET_PDEATHSIG
+
+
 class Server:
     """One duet-server on a port of its own. `changes` are those of configuration()."""
 
@@ -322,7 +331,8 @@ class Server:
             os.remove(port_file)
         self.log = open(os.path.join(directory, "log"), "w", encoding="utf-8")
         self.process = subprocess.Popen([SERVER, "--config", config or configuration(directory, **changes), "--port-file", port_file],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log,
+                                        preexec_fn=die_with_parent)
         try:
             self.wait(lambda: os.path.exists(port_file))
             self.port = int(read(port_file))
