@@ -34,7 +34,7 @@ Serves one or two models on the two chips of a board behind one OpenAI-compatibl
                          models; every key is in docs/configuration.md
   --model ALIAS=FILE     instead of a configuration: pack the model file for the emulated board and
                          serve it as ALIAS; the first on chip 0, the second on chip 1
-  --cache DIRECTORY      where --model keeps packages; default: $XDG_CACHE_HOME/duet or ~/.cache/duet
+  --cache DIRECTORY      where --model keeps packages; else $XDG_CACHE_HOME/duet or ~/.cache/duet
   --check                check configuration, package and memory budget, open no device, and end
   --port N               listen on this port instead of the configured one; 0: the system chooses
   --port-file FILE       write the port there once clients are served

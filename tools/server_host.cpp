@@ -93,6 +93,11 @@ class ServerHost::Impl {
     admin_.reset();   // closes on the reserved thread, which then has nothing left
     reserved_work_.reset();
     reserved.join();
+    // What a last wake has left there runs while everything it may touch still lives.
+    io_.restart();
+    io_.poll();
+    reserved_.restart();
+    reserved_.poll();
     return exit_code_;
   }
 
