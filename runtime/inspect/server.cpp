@@ -109,6 +109,19 @@ class Server::Shared::Connection final : public Timer,
     asio::post(shared->strand, [self = std::move(held_)] { self->close(); });
   }
 
+  /// An armed timer holds its connection: whoever destroys the coroutine, a context's end for
+  /// instance, must not leave the two alone with each other.
+  class Disarm {
+   public:
+    explicit Disarm(Connection& connection) noexcept : connection_(connection) {}
+    ~Disarm() { connection_.unlimit_time(); }
+    Disarm(const Disarm&) = delete;
+    Disarm& operator=(const Disarm&) = delete;
+
+   private:
+    Connection& connection_;
+  };
+
   const std::shared_ptr<Shared> shared;
   Socket socket;
   boost::beast::flat_static_buffer<buffer_bytes> buffer;
@@ -139,6 +152,7 @@ asio::awaitable<Response> Server::Shared::ask_host(const Request& request) const
 }
 
 asio::awaitable<void> Server::Shared::serve(std::shared_ptr<Connection> connection) {
+  const Connection::Disarm disarm(*connection);
   const auto token = asio::as_tuple(asio::use_awaitable);
   const ServerOptions& options = connection->shared->options;
   for (std::uint32_t i = 0; i < options.requests_max; ++i) {

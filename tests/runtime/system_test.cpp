@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_straggler_is_named_with_what_it_waits_for_and_since_when)
   BOOST_TEST((straggler.state == duet::runtime::ActorState::waiting));
   BOOST_TEST(straggler.number == deaf.address().number());
   const std::string line = describe(straggler, host.clock.now());
-  BOOST_TEST(line == "deaf: waiting since 5.000 s");
+  BOOST_TEST(line == "deaf: waiting for message since 5.000 s");
 }
 
 BOOST_AUTO_TEST_CASE(a_context_that_is_destroyed_first_releases_all_frames) {
