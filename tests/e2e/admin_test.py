@@ -198,6 +198,24 @@ class Administration(unittest.TestCase):
         self.assertNotIn("Unmistakable", self.server.text())
 
 
+class Completion(unittest.TestCase):
+    """deploy/bash-completion/duet: what a shell offers."""
+
+    def offered(self, *words):
+        script = os.path.join(MODELS, "..", "..", "deploy", "bash-completion", "duet")
+        done = subprocess.run(["bash", "-c", 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _duet; printf "%s\\n" "${COMPREPLY[@]}"',
+                               script, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE,
+                              env={**os.environ, "PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"]})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_commands_and_the_options_of_their_help_are_offered(self):
+        self.assertEqual(self.offered("duet-ctl", ""), ["ps", "models", "trace", "cancel", "wait", "ask"])
+        self.assertEqual(self.offered("duet-ctl", "trace", "--o"), ["--overlap"])
+        self.assertIn("--admin-socket", self.offered("duet-server", "--"))
+        self.assertEqual(self.offered("duet-pack", "build", "--kv"), ["--kv-slots"])
+
+
 class Checks(unittest.TestCase):
     """duet-server --check on the specification's sample configuration. R-10.5"""
 
