@@ -25,7 +25,7 @@ class Administration {
 
   /// Takes the intervals recorded since the last call, so that two readers share them; bounded by
   /// device::limits::trace_events_max a chip. `done` is called once, on any thread, with one entry
-  /// a model.
+  /// a model, or none if the service is stopping.
   virtual void take_traces(std::function<void(std::vector<ChipTrace>)> done) = 0;
 };
 

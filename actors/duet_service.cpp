@@ -21,6 +21,25 @@ const device::Model& model_of(const device::Manifest& manifest, const ModelOptio
                               std::to_string(options.chip));
 }
 
+/// Calls back once at the latest when nobody holds it any more: a message may end with its actor.
+template <typename Value>
+class Once {
+ public:
+  Once(std::function<void(Value)> done, Value otherwise)
+      : done_(std::move(done)), otherwise_(std::move(otherwise)) {}
+  ~Once() {
+    if (done_) done_(std::move(otherwise_));
+  }
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+  void operator()(Value value) { std::exchange(done_, nullptr)(std::move(value)); }
+
+ private:
+  std::function<void(Value)> done_;
+  Value otherwise_;
+};
+using TracesOnce = Once<std::vector<ChipTrace>>;
+
 /// Asks the supervisor to end and tells the host.
 runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
                                        runtime::Ref<DeviceSupervisorMessage> supervisor,
@@ -32,7 +51,7 @@ runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>
 
 runtime::Behaviour take_traces_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
                                          device::Device* source, std::vector<ChipTrace> traces,
-                                         std::function<void(std::vector<ChipTrace>)> done) {
+                                         std::shared_ptr<TracesOnce> done) {
   static_cast<void>(self);
   for (ChipTrace& trace : traces) {
     auto start = [source, &trace](std::uint64_t tag, device::Sink sink) {
@@ -45,7 +64,7 @@ runtime::Behaviour take_traces_behaviour(runtime::Self<std::variant<runtime::Sto
       trace.error = device::make_error_code(outcome.error().code).message();
     }
   }
-  done(std::move(traces));
+  (*done)(std::move(traces));
 }
 
 }   // namespace
@@ -88,8 +107,9 @@ void DuetService::submit(GenerateRequest request, std::shared_ptr<OutputStream> 
 
 void DuetService::cancel(const std::string& id, const std::string& key, bool any_key,
                          std::function<void(CancelResult)> done) {
-  const auto status = router_.send(CancelById(id, key, any_key, done));
-  if (!status) done(CancelResult::not_found);
+  const auto once = std::make_shared<Once<CancelResult>>(std::move(done), CancelResult::not_found);
+  auto tell = [once](CancelResult result) { (*once)(result); };
+  static_cast<void>(router_.send(CancelById(id, key, any_key, std::move(tell))));
 }
 
 std::vector<ModelStatus> DuetService::models() const {
@@ -109,9 +129,8 @@ void DuetService::take_traces(std::function<void(std::vector<ChipTrace>)> done) 
   for (const auto& board : boards_) {
     traces.push_back({board->chip, board->alias, {}, ""});
   }
-  const auto spawned =
-      system_.spawn("take-traces", take_traces_behaviour, &device_, std::move(traces), done);
-  if (spawned.empty()) done({});
+  auto once = std::make_shared<TracesOnce>(std::move(done), std::vector<ChipTrace>());
+  system_.spawn("take-traces", take_traces_behaviour, &device_, std::move(traces), std::move(once));
 }
 
 void DuetService::shut_down(std::function<void(bool)> done) {

@@ -42,7 +42,6 @@ struct GenerateRequest {
   bool seed_given = false;
   bool logprobs = false;
   std::uint32_t logprobs_top = 0;   ///< alternatives a token.
-  bool echo = false;                ///< completions: the prompt comes first.
   runtime::TimePoint deadline = runtime::TimePoint::max();
 };
 

@@ -1,20 +1,25 @@
 // log_sink.cpp: Boost.Log with a bounded queue that never makes a writer wait.
 #include "config/log_sink.hpp"
 
-#include <boost/core/null_deleter.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/log/attributes/attribute_cast.hpp>
 #include <boost/log/attributes/constant.hpp>
 #include <boost/log/core.hpp>
 #include <boost/log/expressions.hpp>
 #include <boost/log/sinks/async_frontend.hpp>
+#include <boost/log/sinks/basic_sink_backend.hpp>
 #include <boost/log/sinks/bounded_fifo_queue.hpp>
-#include <boost/log/sinks/text_ostream_backend.hpp>
 #include <boost/log/sources/record_ostream.hpp>
 #include <boost/log/sources/severity_channel_logger.hpp>
 #include <boost/smart_ptr/make_shared.hpp>
 #include <boost/smart_ptr/shared_ptr.hpp>
 
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -22,8 +27,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -51,7 +54,63 @@ class CountAndDrop {
   static void interrupt() {}
 };
 
-using Backend = logging::sinks::text_ostream_backend;
+/// Writes lines to a descriptor. A line that cannot be written within a second is lost and counted,
+/// and so are the next ones at once until there is room again: a reader that stopped, or a full
+/// disk, costs records and never keeps a process from ending.
+class LineBackend
+    : public logging::sinks::basic_formatted_sink_backend<char,
+                                                          logging::sinks::synchronized_feeding> {
+ public:
+  explicit LineBackend(const std::string& file)
+      : descriptor_(file.empty() ? STDERR_FILENO : ::open(file.c_str(), flags, mode)),
+        owned_(!file.empty()) {
+    if (descriptor_ < 0) {
+      throw std::runtime_error("log.file: cannot open " + file + ": " + std::strerror(errno));
+    }
+  }
+  ~LineBackend() {
+    if (owned_) ::close(descriptor_);
+  }
+  LineBackend(const LineBackend&) = delete;
+  LineBackend& operator=(const LineBackend&) = delete;
+
+  void consume(const logging::record_view&, const std::string& record) {
+    // What a broken line has left is ended first.
+    const std::string line = (broken_ ? "\n" : "") + record + "\n";
+    std::size_t written = 0;
+    while (written < line.size()) {
+      pollfd ready{descriptor_, POLLOUT, 0};
+      const bool room = ::poll(&ready, 1, stuck_ ? 0 : patience_ms) > 0;
+      const ssize_t bytes =
+          room ? ::write(descriptor_, &line[written], std::min(line.size() - written, pipe_bytes))
+               : -1;
+      if (bytes < 0 && room && errno == EINTR) continue;
+      if (bytes <= 0) {
+        stuck_ = true;
+        broken_ = written > 0 || broken_;
+        records_dropped.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      written += static_cast<std::size_t>(bytes);
+    }
+    stuck_ = false;
+    broken_ = false;
+  }
+
+ private:
+  // Not blocking, so that opening a pipe that nobody reads is an error and not a wait.
+  static constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+  static constexpr mode_t mode = 0640;
+  static constexpr int patience_ms = 1000;
+  static constexpr std::size_t pipe_bytes = PIPE_BUF;   // what poll() promises room for
+
+  const int descriptor_;
+  const bool owned_;
+  bool stuck_ = false;    // the last line found no room
+  bool broken_ = false;   // the last byte written was not the end of a line
+};
+
+using Backend = LineBackend;
 using Sink =
     logging::sinks::asynchronous_sink<Backend,
                                       logging::sinks::bounded_fifo_queue<queue_max, CountAndDrop>>;
@@ -89,24 +148,13 @@ std::string text_of(runtime::WallTime time) {
   return text.data();
 }
 
-boost::shared_ptr<std::ostream> open(const std::string& file) {
-  if (file.empty()) return {&std::cerr, boost::null_deleter()};
-  auto stream = boost::make_shared<std::ofstream>(file, std::ios::app);
-  if (!stream->is_open()) {
-    throw std::runtime_error("log.file: cannot open " + file + ": " + std::strerror(errno));
-  }
-  return stream;
-}
-
 }   // namespace
 
 class LogSink::Impl {
  public:
   Impl(const LogOptions& options, const runtime::Clock& clock)
       : clock_(clock), logger_(logging::keywords::channel = static_cast<const void*>(this)) {
-    const auto backend = boost::make_shared<Backend>();
-    backend->add_stream(open(options.file));
-    backend->auto_flush(true);
+    const auto backend = boost::make_shared<Backend>(options.file);
     sink_ = boost::make_shared<Sink>(backend);
     sink_->set_filter(channel_of == static_cast<const void*>(this) && severity_of >= options.level);
     sink_->set_formatter(logging::expressions::stream << logging::expressions::smessage);

@@ -22,7 +22,7 @@ class LogSink {
   /// The clock outlives it. Throws std::runtime_error naming log.file if that cannot be opened; it
   /// is appended to.
   LogSink(const LogOptions& options, const runtime::Clock& clock);
-  /// Writes what is queued.
+  /// Writes what is queued, as flush().
   ~LogSink();
   LogSink(const LogSink&) = delete;
   LogSink& operator=(const LogSink&) = delete;
@@ -31,7 +31,8 @@ class LogSink {
   /// must not be logged (prompts, answers, keys) are the caller's concern.
   void write(LogLevel level, const char* event, const boost::json::object& fields);
 
-  /// Returns when what was written before is out. Blocks; for the last words of a process.
+  /// Returns when what was written before is out, or lost: after about a second if nobody takes it.
+  /// Blocks; for the last words of a process.
   void flush();
 
   [[nodiscard]] std::uint64_t dropped() const noexcept;

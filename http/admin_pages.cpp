@@ -134,10 +134,14 @@ void answer(const AdminContext& context, const inspect::Request& request, Done d
         request, status::ok, "text/plain; version=0.0.4; charset=utf-8",
         metrics_page(context.service.metrics(), context.service.models(), context.counters)));
   }
-  context.administration.take_traces(
-      [request, done = std::move(done)](const std::vector<actors::ChipTrace>& traces) {
-        done(inspect::json_response(request, status::ok, trace_json(traces)));
-      });
+  context.administration.take_traces([request, done = std::move(done)](
+                                         const std::vector<actors::ChipTrace>& traces) {
+    if (traces.empty()) {
+      done(inspect::error_response(request, status::service_unavailable, "the server is stopping"));
+    } else {
+      done(inspect::json_response(request, status::ok, trace_json(traces)));
+    }
+  });
 }
 
 }   // namespace

@@ -258,7 +258,11 @@ RequestResult<OpenAiRequest> parse_openai_request(ApiKind kind, std::string_view
   read_sampling(fields, request.generate);
   read_logprobs(fields, kind, request.generate);
   read_stream(fields, request, error);
-  if (kind == ApiKind::completions) fields.boolean("echo", request.generate.echo);
+  if (kind == ApiKind::completions) {
+    bool echo = false;
+    fields.boolean("echo", echo);
+    if (echo) fields.fail("echo", "true is not served; leave it out");
+  }
   refuse_what_is_not_served(fields, kind, request.generate.choices);
   if (error) return std::move(*error);
   return request;

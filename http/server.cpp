@@ -184,7 +184,9 @@ class Server::State final : public ConnectionObserver, public std::enable_shared
     // A file that nobody answers at was left by a process that died.
     asio::local::stream_protocol::socket probe(strand_.get_inner_executor());
     error_code refused;
-    probe.connect(endpoint, refused);
+    probe.open(endpoint.protocol(), refused);
+    if (!refused) probe.non_blocking(true, refused);   // a full backlog must not hold us up
+    if (!refused) probe.connect(endpoint, refused);
     if (refused != asio::error::connection_refused) return error;
     ::unlink(path.c_str());
     return open(unix_, endpoint, false);

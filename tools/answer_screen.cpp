@@ -67,10 +67,27 @@ std::vector<std::string> wrap(const std::string& text, std::size_t width) {
 }
 
 std::string printable(const std::string& text) {
-  std::string out = text;
-  for (char& byte : out) {
-    const auto value = static_cast<unsigned char>(byte);
-    if ((value < 0x20 && byte != '\n') || value == 0x7f) byte = ' ';
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto at = [&](std::size_t k) {
+      return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U;
+    };
+    // C1 controls (U+0080 to U+009F), which terminals obey as well.
+    const bool c1 = at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9f;
+    // What turns the direction of writing: U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+    const bool e280 = at(i) == 0xe2 && at(i + 1) == 0x80;
+    const bool e281 = at(i) == 0xe2 && at(i + 1) == 0x81;
+    const bool turn = (e280 && (at(i + 2) == 0x8e || at(i + 2) == 0x8f)) ||
+                      (e280 && at(i + 2) >= 0xaa && at(i + 2) <= 0xae) ||
+                      (e281 && at(i + 2) >= 0xa6 && at(i + 2) <= 0xa9);
+    const bool c0 = (at(i) < 0x20 && text[i] != '\n') || at(i) == 0x7f;
+    if (c0 || c1 || turn) {
+      out += ' ';
+      i += turn ? 2 : c1 ? 1 : 0;
+    } else {
+      out += text[i];
+    }
   }
   return out;
 }

@@ -1,8 +1,11 @@
 // arguments.cpp: a small strict parser; whatever it does not know is wrong use.
 #include "tools/arguments.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 
 namespace duet::tools {
 
@@ -63,6 +66,14 @@ std::vector<std::string> Arguments::all(const std::string& name) const {
 std::string Arguments::last(const std::string& name, const std::string& otherwise) const {
   const std::vector<std::string> values = all(name);
   return values.empty() ? otherwise : values.back();
+}
+
+void secure_standard_streams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int stream : {0, 1, 2}) {
+    // open() takes the lowest number that is free: the closed stream's.
+    if (::fcntl(stream, F_GETFD) == -1) static_cast<void>(::open("/dev/null", O_RDWR));
+  }
 }
 
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t min,

@@ -43,6 +43,11 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
+/// First thing in main(): a closed standard stream becomes /dev/null, so that no socket or file
+/// gets its number, and a reader that goes away is an error of the write, not the end of the
+/// process.
+void secure_standard_streams();
+
 /// A whole decimal number in [min, max], else null.
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t min,
                                                         std::uint64_t max);

@@ -1,4 +1,4 @@
-// chat_client.cpp: HTTP and server-sent events, blocking.
+// chat_client.cpp: HTTP and server-sent events, one step after the other.
 #include "tools/chat_client.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -12,12 +12,13 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/none.hpp>
 #include <boost/throw_exception.hpp>
 
-#include <sys/socket.h>
-#include <sys/time.h>
-
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,7 @@ namespace http = boost::beast::http;
 namespace json = boost::json;
 using boost::system::error_code;
 
-constexpr time_t silence_seconds_max = 120;
+constexpr int silence_seconds_max = 120;
 constexpr std::size_t event_bytes_max = std::size_t{1} << 20U;
 constexpr std::size_t error_bytes_max = std::size_t{64} << 10U;
 
@@ -51,7 +52,9 @@ class Events {
 
   /// False: `error` says why not to go on.
   bool add(std::string_view bytes) {
-    pending_ += bytes;
+    // Lines may end with CR LF as well.
+    std::copy_if(bytes.begin(), bytes.end(), std::back_inserter(pending_),
+                 [](char byte) { return byte != '\r'; });
     for (std::size_t end = pending_.find("\n\n"); end != std::string::npos;
          end = pending_.find("\n\n")) {
       const std::string event = pending_.substr(0, end);
@@ -85,7 +88,7 @@ class Events {
     for (const json::value& choice : value.at("choices").as_array()) {
       const json::object& delta = choice.at("delta").as_object();
       const json::value* const content = delta.if_contains("content");
-      if (content != nullptr && content->is_string()) on_text_(content->as_string().c_str());
+      if (content != nullptr && content->is_string()) on_text_(std::string(content->as_string()));
     }
     return true;
   }
@@ -100,16 +103,20 @@ class Chat {
   /// "" if all went well.
   std::string run(const ChatQuestion& question, const std::function<void()>& ready,
                   const std::function<void(const std::string&)>& on_text) {
+    parser_.body_limit(boost::none);
     error_code error;
     asio::ip::tcp::resolver resolver(context_);
     const auto endpoints = resolver.resolve(question.host, question.port, error);
-    if (!error) asio::connect(socket_, endpoints, error);
+    if (!error) {
+      error = wait([&](auto done) {
+        asio::async_connect(socket_, endpoints,
+                            [done](error_code code, const auto&) { done(code); });
+      });
+    }
     ready();   // also after a failure: others may wait
     if (error) {
       return "cannot connect to " + question.host + ":" + question.port + ": " + error.message();
     }
-    const timeval patience{silence_seconds_max, 0};
-    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     http::request<http::string_body> request(http::verb::post, "/v1/chat/completions", 11);
     request.set(http::field::host, question.host + ":" + question.port);
     request.set(http::field::content_type, "application/json");
@@ -118,13 +125,30 @@ class Chat {
     }
     request.body() = body_of(question);
     request.prepare_payload();
-    http::write(socket_, request, error);
-    if (!error) http::read_header(socket_, buffer_, parser_, error);
+    error = wait([&](auto done) {
+      http::async_write(socket_, request, [done](error_code code, std::size_t) { done(code); });
+    });
+    if (!error) {
+      error = wait([&](auto done) {
+        http::async_read_header(socket_, buffer_, parser_,
+                                [done](error_code code, std::size_t) { done(code); });
+      });
+    }
     if (error) return "no answer: " + error.message();
     return read_body(on_text);
   }
 
  private:
+  /// Runs one operation for as long as a server may be silent.
+  template <typename Start>
+  error_code wait(Start start) {
+    error_code outcome = asio::error::timed_out;
+    start([&outcome](error_code code) { outcome = code; });
+    context_.restart();
+    context_.run_for(std::chrono::seconds(silence_seconds_max));
+    return outcome;
+  }
+
   std::string read_body(const std::function<void(const std::string&)>& on_text) {
     const unsigned status = parser_.get().result_int();
     Events events(on_text);
@@ -135,8 +159,10 @@ class Chat {
       body.data = bytes.data();
       body.size = bytes.size();
       body.more = true;
-      error_code error;
-      http::read_some(socket_, buffer_, parser_, error);
+      const error_code error = wait([&](auto done) {
+        http::async_read_some(socket_, buffer_, parser_,
+                              [done](error_code code, std::size_t) { done(code); });
+      });
       const std::string_view piece(bytes.data(), bytes.size() - body.size);
       if (status != 200) {
         refusal += piece;
@@ -144,17 +170,19 @@ class Chat {
       } else if (!events.add(piece)) {
         return events.error;
       }
-      if (error && error != http::error::need_buffer)
+      if (error && error != http::error::need_buffer) {
         return "the answer broke off: " + error.message();
+      }
     }
     if (status != 200) return "the server answered " + std::to_string(status) + ": " + refusal;
     return events.done() ? "" : "the answer ended too early";
   }
 
+  // The operations' objects live until the context is gone.
+  http::response_parser<http::buffer_body> parser_;
+  boost::beast::flat_buffer buffer_;
   asio::io_context context_;
   asio::ip::tcp::socket socket_{context_};
-  boost::beast::flat_buffer buffer_;
-  http::response_parser<http::buffer_body> parser_;
 };
 
 }   // namespace

@@ -14,10 +14,17 @@ port=8000
 case "${1:-}" in
   '') ;;
   --once) once=yes; port=0 ;;
-  --port) port=${2:?demo.sh: --port needs a number} ;;
+  --port)
+    port=${2:-}
+    case "$port" in
+      ''|*[!0-9]*) echo "demo.sh: --port wants a number, not '$port'" >&2; exit 2 ;;
+    esac
+    shift ;;
   -h|--help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "demo.sh: unknown option '$1'; see tools/demo.sh --help" >&2; exit 2 ;;
 esac
+
+[ $# -le 1 ] || { echo "demo.sh: unknown option '$2'; see tools/demo.sh --help" >&2; exit 2; }
 
 tools/setup.sh
 echo "demo: configuring and building (the first time takes some minutes)"
@@ -35,7 +42,8 @@ bin=build/release/bin
 export DUET_ADMIN_SOCKET=$work/admin
 echo "demo: starting duet-server with config/demo.yaml: model-a (abacus) on chip 0, model-b (fable) on chip 1"
 # Its own board, so that a demo beside a server does not wait for the same one.
-"$bin/duet-server" --config config/demo.yaml --port "$port" --port-file "$work/port" \
+# In a session of its own: Ctrl-C reaches this script alone, which then lets running answers finish.
+setsid "$bin/duet-server" --config config/demo.yaml --port "$port" --port-file "$work/port" \
   --admin-socket "$DUET_ADMIN_SOCKET" --board "demo-$$" 2>"$work/log" &
 server=$!
 failed() {

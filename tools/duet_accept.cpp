@@ -141,6 +141,7 @@ int run(const Arguments& arguments) {
 }   // namespace
 
 int main(int argc, char** argv) {
+  secure_standard_streams();
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) return wrong_use("a command is missing");
   for (const std::string& word : words) {

@@ -8,6 +8,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstdint>
@@ -57,7 +58,7 @@ int wrong_use(const std::string& what) {
 }
 
 int failed(const std::string& what) {
-  std::fprintf(stderr, "duet-ctl: error: %s\n", what.c_str());
+  std::fprintf(stderr, "duet-ctl: error: %s\n", printable(what).c_str());
   return exit_finding;
 }
 
@@ -85,9 +86,10 @@ int with_answer(const Arguments& arguments, const char* method, const std::strin
 
 int print(const Arguments& arguments, const json::value& value,
           std::string (*show)(const json::value&)) {
-  const std::string text = arguments.flag("--json") ? json::serialize(value) + "\n" : show(value);
+  const std::string text =
+      arguments.flag("--json") ? json::serialize(value) + "\n" : printable(show(value));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return exit_done;
+  return std::fflush(stdout) == 0 ? exit_done : failed("cannot write the answer");
 }
 
 int ps(const Arguments& arguments) {
@@ -104,7 +106,7 @@ int models(const Arguments& arguments) {
 
 int trace(const Arguments& arguments) {
   return with_answer(arguments, "GET", "/trace", [&](const json::value& value) {
-    print(arguments, value, show_trace);
+    if (const int code = print(arguments, value, show_trace); code != exit_done) return code;
     const std::string chrome = arguments.last("--chrome", "");
     if (!chrome.empty()) {
       std::ofstream file(chrome);
@@ -123,11 +125,13 @@ int trace(const Arguments& arguments) {
 }
 
 int cancel(const Arguments& arguments) {
-  return with_answer(arguments, "DELETE", "/requests/" + arguments.words()[0],
-                     [&](const json::value& value) {
-                       return print(arguments, value,
-                                    [](const json::value&) { return std::string("cancelled\n"); });
-                     });
+  const std::string& id = arguments.words()[0];
+  if (!std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < '\x7f'; })) {
+    return wrong_use("a request's id has visible ASCII characters only");
+  }
+  return with_answer(arguments, "DELETE", "/requests/" + id, [&](const json::value& value) {
+    return print(arguments, value, [](const json::value&) { return std::string("cancelled\n"); });
+  });
 }
 
 /// 0 ready, 1 failed, nothing: not yet.
@@ -153,10 +157,14 @@ int wait(const Arguments& arguments) {
   for (;;) {
     const auto answer = ask_admin(socket, "GET", "/models");
     what = answer ? "" : answer.error().message;
-    if (answer && answer->status == 200) {
-      const auto state = readiness(json::parse(answer->body), what);
-      if (state == exit_done) return exit_done;
-      if (state) return failed(what);
+    try {
+      if (answer && answer->status == 200) {
+        const auto state = readiness(json::parse(answer->body), what);
+        if (state == exit_done) return exit_done;
+        if (state) return failed(what);
+      }
+    } catch (const std::exception& exception) {
+      return failed(std::string("the answer has another form: ") + exception.what());
     }
     if (std::chrono::steady_clock::now() >= end) return failed("waited in vain: " + what);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -181,7 +189,7 @@ int ask_all(const std::vector<ChatQuestion>& questions) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  int code = exit_done;
+  int code = std::fflush(stdout) == 0 ? exit_done : failed("cannot write the answers");
   for (const std::string& error : errors) {
     if (!error.empty()) code = failed(error);
   }
@@ -192,7 +200,8 @@ int ask(const Arguments& arguments) {
   ChatQuestion common;
   const std::string address = arguments.last("--address", "127.0.0.1:8000");
   const std::size_t colon = address.rfind(':');
-  if (colon == 0 || colon == std::string::npos || colon + 1 == address.size()) {
+  if (colon == 0 || colon == std::string::npos ||
+      !parse_number(address.substr(colon + 1), 1, 65535)) {
     return wrong_use("--address wants HOST:PORT, not '" + address + "'");
   }
   common.host = address.substr(0, colon);
@@ -243,6 +252,7 @@ const std::vector<Command>& commands() {
 }   // namespace
 
 int main(int argc, char** argv) {
+  secure_standard_streams();
   std::vector<std::string> words(argv + 1, argv + argc);
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {

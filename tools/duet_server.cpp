@@ -4,6 +4,7 @@
 #include "config/cross_check.hpp"
 #include "device/package/budget.hpp"
 #include "device/package/validator.hpp"
+#include "device/program/message.hpp"
 #include "tools/arguments.hpp"
 #include "tools/model_cache.hpp"
 #include "tools/server_host.hpp"
@@ -24,6 +25,8 @@ namespace {
 
 using namespace duet;   // NOLINT: the program that puts all of it together
 using tools::Arguments;
+
+constexpr std::size_t socket_path_bytes_max = 107;   // sockaddr_un, with its null byte
 
 constexpr const char* help = R"(usage: duet-server --config FILE [options]
        duet-server --model ALIAS=FILE.gguf [--model ALIAS=FILE.gguf] [options]
@@ -168,7 +171,15 @@ bool override_config(const Arguments& arguments, config::Config& config) {
     config.http.port = static_cast<std::uint16_t>(*port);
   }
   config.admin.socket = arguments.last("--admin-socket", config.admin.socket);
+  if (config.admin.socket.size() > socket_path_bytes_max) {
+    wrong_use("--admin-socket: a socket's path has at most 107 bytes: " + config.admin.socket);
+    return false;
+  }
   config.device.board = arguments.last("--board", config.device.board);
+  if (!device::is_plain_name(config.device.board) || config.device.board.size() > 64) {
+    wrong_use("--board wants 1 to 64 letters, digits, '.', '_' or '-'");
+    return false;
+  }
   return true;
 }
 
@@ -217,6 +228,7 @@ int run(const Arguments& arguments) {
 }   // namespace
 
 int main(int argc, char** argv) {
+  tools::secure_standard_streams();
   const std::vector<std::string> words(argv + 1, argv + argc);
   tools::ArgumentRules rules;
   rules.flags = {"--check", "--help"};

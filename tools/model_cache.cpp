@@ -9,9 +9,18 @@
 #include "device/package/validator.hpp"
 #include "device/program/byte_reader.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 namespace duet::tools {
 
@@ -19,34 +28,77 @@ namespace {
 
 using device::Result;
 
+namespace fs = std::filesystem;
+
 constexpr const char* key_name = "/key.pem";
 constexpr const char* public_key_name = "/key.pub";
+constexpr const char* lock_name = "/lock";
 
-/// The cache's key pair; made by whoever comes first.
-Result<device::PrivateKey> cache_key(const std::string& cache) {
-  const std::string path = cache + key_name;
-  if (!std::filesystem::exists(path)) {
-    auto key = device::generate_key();
-    if (!key) return key.error();
-    const auto pem = device::private_key_pem(*key);
-    if (!pem) return pem.error();
-    // Refused if another process was faster; then that one's key is the cache's.
-    static_cast<void>(device::write_new_file(path, device::as_byte_span(*pem), 0600));
+/// One process packs at a time; the lock goes with the process.
+class CacheLock {
+ public:
+  explicit CacheLock(const std::string& cache)
+      : file_(::open((cache + lock_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
+  ~CacheLock() {
+    if (file_ >= 0) ::close(file_);
   }
-  auto key = device::read_private_key(path);
-  if (!key) return key.error();
-  if (!std::filesystem::exists(cache + public_key_name)) {
-    const auto open = device::public_key(*key);
-    if (!open) return open.error();
-    const auto pem = device::public_key_pem(*open);
-    if (!pem) return pem.error();
-    static_cast<void>(
-        device::write_new_file(cache + public_key_name, device::as_byte_span(*pem), 0644));
+  CacheLock(const CacheLock&) = delete;
+  CacheLock& operator=(const CacheLock&) = delete;
+
+  /// Waits for another packer, an hour at most: the largest models take minutes.
+  Result<void> take(const std::string& cache) {
+    constexpr int tries_max = 36000;
+    constexpr std::chrono::milliseconds pause{100};
+    for (int i = 0; file_ >= 0 && i < tries_max; ++i) {
+      if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
+      if (errno != EWOULDBLOCK && errno != EINTR) break;
+      std::this_thread::sleep_for(pause);
+    }
+    return device::failure("cannot lock the cache ", cache, ": ", std::strerror(errno));
   }
+
+ private:
+  int file_;
+};
+
+/// Whole or not at all, whatever was there.
+Result<void> write_file(const std::string& path, const std::string& text, mode_t mode) {
+  const std::string beside = path + ".new";
+  ::unlink(beside.c_str());
+  const auto written = device::write_new_file(beside, device::as_byte_span(text), mode);
+  if (!written) return written.error();
+  if (std::rename(beside.c_str(), path.c_str()) == 0) return {};
+  return device::failure(path, ": ", std::strerror(errno));
+}
+
+Result<device::PrivateKey> new_key(const std::string& path) {
+  auto key = device::generate_key();
+  if (!key) return key;
+  const auto pem = device::private_key_pem(*key);
+  if (!pem) return pem.error();
+  const auto written = write_file(path, *pem, 0600);
+  if (!written) return written.error();
   return key;
 }
 
-Result<std::string> name_of(const std::vector<std::pair<std::string, std::string>>& models) {
+/// The cache's own key pair, made anew if it cannot be read. With the lock.
+Result<device::PrivateKey> cache_key(const std::string& cache) {
+  auto kept = device::read_private_key(cache + key_name);
+  auto key = kept ? std::move(kept) : new_key(cache + key_name);
+  if (!key) return key;
+  const auto open = device::public_key(*key);
+  if (!open) return open.error();
+  const auto there = device::read_public_key(cache + public_key_name);
+  if (there && *there == *open) return key;
+  const auto pem = device::public_key_pem(*open);
+  if (!pem) return pem.error();
+  const auto written = write_file(cache + public_key_name, *pem, 0644);
+  if (!written) return written.error();
+  return key;
+}
+
+/// Adds each file's hash to its model and returns the name of the package of them all.
+Result<std::string> name_of(std::vector<device::PackModel>& models) {
   device::Sha256 hash;
   const auto add = [&hash](const std::string& text) {
     hash.update(device::as_byte_span(text));
@@ -54,23 +106,49 @@ Result<std::string> name_of(const std::vector<std::pair<std::string, std::string
   };
   add("duet-package/v1");
   add("numerics 1");
-  for (const auto& [alias, path] : models) {
-    const auto file = device::MappedFile::open(path);
+  for (device::PackModel& model : models) {
+    const auto file = device::MappedFile::open(model.gguf);
     if (!file) return file.error();
     const device::Digest digest = device::sha256((*file)->bytes());
-    add(alias);
-    add(device::hex_text(digest));
+    model.sha256 = device::hex_text(digest);
+    add(model.name);
+    add(model.sha256);
   }
   const device::Digest digest = hash.finish();
   return device::hex_text(digest).substr(0, 32);
 }
 
-bool is_valid(const std::string& directory, const std::string& public_key) {
-  const auto key = device::read_public_key(public_key);
+/// A sound package, signed by the cache's key, made of these very files.
+bool is_valid(const CachedPackage& package, const std::vector<device::PackModel>& models) {
+  const auto key = device::read_public_key(package.public_key);
   if (!key) return false;
   device::ValidateOptions options;
   options.trusted_keys.push_back(*key);
-  return device::validate_package(directory, options).package != nullptr;
+  const auto report = device::validate_package(package.directory, options);
+  if (report.package == nullptr) return false;
+  for (const device::PackModel& model : models) {
+    const device::Model* const packed = device::find_model(report.package->manifest(), model.name);
+    if (packed == nullptr || packed->source_sha256 != model.sha256) return false;
+  }
+  return true;
+}
+
+/// What was left by packers that died, and what stands in the way under the package's name. With
+/// the lock.
+Result<void> clear_away(const std::string& cache, const std::string& directory) {
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".partial-") != std::string::npos) left.push_back(entry.path());
+  }
+  for (const fs::path& path : left) fs::remove_all(path, error);
+  const std::string aside = directory + ".damaged";
+  if (!fs::exists(fs::symlink_status(directory, error))) return {};
+  fs::remove_all(aside, error);
+  fs::rename(directory, aside, error);
+  if (!error) return {};
+  return device::failure(directory, ": is no package and cannot be moved away: ", error.message());
 }
 
 }   // namespace
@@ -86,19 +164,6 @@ std::string default_model_cache() {
 Result<CachedPackage> package_from_models(
     const std::string& cache, const std::vector<std::pair<std::string, std::string>>& models,
     const std::function<void(const device::PackProgress&)>& progress) {
-  std::error_code error;
-  std::filesystem::create_directories(cache, error);
-  if (error) return device::failure("cannot make the cache ", cache, ": ", error.message());
-  const auto name = name_of(models);
-  if (!name) return name.error();
-  const auto key = cache_key(cache);
-  if (!key) return key.error();
-
-  CachedPackage package{cache + "/" + *name, cache + public_key_name, false};
-  if (std::filesystem::exists(package.directory) &&
-      is_valid(package.directory, package.public_key)) {
-    return package;
-  }
   device::PackOptions options;
   for (const auto& [alias, path] : models) {
     device::PackModel model;
@@ -107,8 +172,24 @@ Result<CachedPackage> package_from_models(
     model.chip = static_cast<std::uint32_t>(options.models.size());
     options.models.push_back(std::move(model));
   }
+  const auto name = name_of(options.models);
+  if (!name) return name.error();
+  CachedPackage package{cache + "/" + *name, cache + public_key_name, false};
+  // Without the lock and the private key, so that a cache can be read that cannot be written.
+  if (is_valid(package, options.models)) return package;
+
+  std::error_code error;
+  fs::create_directories(cache, error);
+  if (error) return device::failure("cannot make the cache ", cache, ": ", error.message());
+  CacheLock lock(cache);
+  const auto taken = lock.take(cache);
+  if (!taken) return taken.error();
+  if (is_valid(package, options.models)) return package;   // another one was faster
+  const auto cleared = clear_away(cache, package.directory);
+  if (!cleared) return cleared.error();
+  const auto key = cache_key(cache);
+  if (!key) return key.error();
   options.directory = package.directory;
-  options.replace = true;   // what is there is damaged, or another process's of the same bytes
   options.key = &*key;
   const auto built = device::build_package(options, progress);
   if (!built) return built.error();

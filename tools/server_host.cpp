@@ -27,6 +27,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -72,12 +73,13 @@ class ServerHost::Impl {
     if (!port) {
       std::fprintf(stderr, "duet-server: error: %s\n", port.error().message.c_str());
       exit_code_ = exit_finding;
-      server_.reset();   // nothing was served
       stop_service();
     } else {
+      listening_ = true;
       info("listening", {{"address", config_.http.address}, {"port", *port}});
       if (!port_file.empty() && !write_port(port_file, *port)) {
-        std::fprintf(stderr, "duet-server: error: cannot write %s\n", port_file.c_str());
+        std::fprintf(stderr, "duet-server: error: cannot write %s, or it is no regular file\n",
+                     port_file.c_str());
         exit_code_ = exit_finding;
         begin_stop();
       }
@@ -191,6 +193,10 @@ class ServerHost::Impl {
   }
 
   static bool write_port(const std::string& path, std::uint16_t port) {
+    std::error_code ignored;
+    const auto there = std::filesystem::symlink_status(path, ignored);
+    // Renaming would put a file in the place of a device or a link.
+    if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) return false;
     const std::string beside = path + ".new";
     std::ofstream file(beside);
     file << port << '\n';
@@ -225,11 +231,13 @@ class ServerHost::Impl {
   }
 
   void close_connections() {
-    if (server_ == nullptr) return stop_actors();
+    if (!listening_) return stop_actors();
     server_->close([this] { boost::asio::post(io_, [this] { stop_actors(); }); });
   }
 
   void stop_actors() {
+    boost::system::error_code ignored;
+    signals_.clear(ignored);   // from here on a signal ends the process at once
     signals_.cancel();
     system_->stop(std::chrono::seconds(5), [this](const runtime::StopReport& report) {
       if (!report.stragglers.empty()) {
@@ -261,6 +269,7 @@ class ServerHost::Impl {
   std::unique_ptr<runtime::inspect::Server> admin_;
   std::unique_ptr<actors::DuetService> service_;
   std::unique_ptr<http::Server> server_;
+  bool listening_ = false;
   bool stopping_ = false;   // on the first thread of io_
   int exit_code_ = exit_done;
 };

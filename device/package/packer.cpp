@@ -250,6 +250,9 @@ Result<PackResult> build_package(const PackOptions& options,
   for (const PackModel& model : options.models) {
     auto input = detail::read_input(model, options.context, options.kv_slots);
     if (input.has_error()) return input.error();
+    if (!model.sha256.empty() && input->sha256 != model.sha256) {
+      return failure(model.gguf, ": it was changed while it was read; start again");
+    }
     if (input->context < context_min) {
       return failure(model.gguf, ": a context of ", input->context, " is below ", context_min);
     }

@@ -19,6 +19,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,7 +45,9 @@ void remove_stale(const asio::any_io_executor& strand, const std::string& path) 
   if (::stat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
   Socket probe(strand);
   boost::system::error_code error;
-  probe.connect(Protocol::endpoint(path), error);
+  probe.open(Protocol(), error);
+  if (!error) probe.non_blocking(true, error);   // a full backlog must not hold us up
+  if (!error) probe.connect(Protocol::endpoint(path), error);
   if (error == boost::system::errc::connection_refused) ::unlink(path.c_str());
 }
 
@@ -57,6 +60,11 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
         options(std::move(chosen)),
         clock(executor),
         acceptor(strand) {}
+  ~Shared() {
+    if (spare >= 0) ::close(spare);
+  }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
 
   class Connection;
 
@@ -75,13 +83,17 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
   static asio::awaitable<void> accept_loop(std::shared_ptr<Shared> shared);
   static asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   void close() noexcept;
+  /// Closes the waiting peer, for which there is no descriptor: else accepting would fail again at
+  /// once, for ever. False: even that is impossible.
+  [[nodiscard]] bool shed() noexcept;
 
   const asio::any_io_executor strand;
   const System& system;
   const ServerOptions options;
   RealClock clock;
   Acceptor acceptor;
-  std::vector<Connection*> connections;   // of the strand
+  std::vector<Connection*> connections;                    // of the strand
+  int spare = ::open("/dev/null", O_RDONLY | O_CLOEXEC);   // given up for a moment by shed()
 };
 
 /// The timer holds the connection while it is armed or being called.
@@ -129,6 +141,15 @@ class Server::Shared::Connection final : public Timer,
  private:
   std::shared_ptr<Connection> held_;
 };
+
+bool Server::Shared::shed() noexcept {
+  if (spare >= 0) ::close(spare);
+  const int peer =
+      ::accept4(acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (peer >= 0) ::close(peer);
+  spare = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return spare >= 0;
+}
 
 void Server::Shared::close() noexcept {
   boost::system::error_code ignored;
@@ -185,7 +206,7 @@ asio::awaitable<void> Server::Shared::accept_loop(std::shared_ptr<Shared> shared
   while (shared->acceptor.is_open()) {
     auto [error, socket] = co_await shared->acceptor.async_accept(token);
     if (error == asio::error::operation_aborted) co_return;
-    // No descriptors, for instance: the next accept waits for the next peer.
+    if (error == asio::error::no_descriptors && !shared->shed()) co_return;
     if (error || shared->connections.size() >= shared->options.connections_max) continue;
     if (!shared->allowed(socket)) continue;
     auto connection = std::make_shared<Connection>(shared, std::move(socket));

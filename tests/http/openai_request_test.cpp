@@ -376,7 +376,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_served_is_refused_and_not_ignored) {
                               {R"(,"prompt":"a","suffix":"z")", "suffix"},
                               {R"(,"prompt":"a","best_of":1)", "-"},
                               {R"(,"prompt":"a","best_of":2)", "best_of"},
-                              {R"(,"prompt":"a","echo":true)", "-"},
+                              {R"(,"prompt":"a","echo":false)", "-"},
+                              {R"(,"prompt":"a","echo":true)", "echo"},
                               {R"(,"prompt":"a","echo":"true")", "echo"},
                           });
 }
