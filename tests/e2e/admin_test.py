@@ -3,15 +3,17 @@
 
   python3 tests/e2e/admin_test.py BUILD
 """
+import fcntl
 import http.client
 import json
 import os
 import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 
-from harness import BUILD, DEADLINE, Client, Server, Wire, chat_request, main, read, text_request, until
+from harness import BUILD, DEADLINE, Client, Server, Wire, chat_request, configuration, main, read, text_request, until
 
 CTL = os.path.join(BUILD, "bin", "duet-ctl")
 SERVER = os.path.join(BUILD, "bin", "duet-server")
@@ -196,6 +198,119 @@ class Administration(unittest.TestCase):
         self.assertGreater(record["generation"], 0)
         self.assertGreaterEqual(record["e2e_ms"], record["ttft_ms"])
         self.assertNotIn("Unmistakable", self.server.text())
+
+
+class HardTimes(unittest.TestCase):
+    """What a server and its operator's tool bear without dying, hanging or lying."""
+
+    def launch(self, directory, *words, stderr):
+        config = configuration(directory, board=f"e2e-hard-{os.getpid()}-{os.path.basename(directory)}"[:64])
+        process = subprocess.Popen([SERVER, "--config", config, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return process
+
+    def test_a_busy_port_beside_an_administration_client_is_one_clear_error(self):
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as busy, open(os.path.join(directory, "log"), "w+b") as log:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            path = os.path.join(directory, "admin")
+            process = self.launch(directory, "--port", str(busy.getsockname()[1]), "--admin-socket", path, stderr=log)
+            while process.poll() is None:
+                try:
+                    ask(path, "/models")
+                except (OSError, http.client.HTTPException):
+                    pass
+            self.assertEqual(process.returncode, 1, read(log.name))
+            self.assertIn("duet-server: error: ", read(log.name))
+
+    def test_a_log_that_nobody_reads_any_more_neither_kills_nor_holds_the_server(self):
+        for gone in (False, True):
+            with tempfile.TemporaryDirectory() as directory:
+                reader, writer = os.pipe()
+                fcntl.fcntl(writer, 1031, 4096)   # F_SETPIPE_SZ: full after a few records
+                port = os.path.join(directory, "port")
+                process = self.launch(directory, "--port-file", port, stderr=writer)
+                os.close(writer)
+                if gone:
+                    os.close(reader)
+                until(lambda: os.path.exists(port) or process.poll() is not None, "it does not listen")
+                client = Client(int(read(port)))
+                until(lambda: client.request("GET", "/ready")[0] == 200, "it does not get ready")
+                for _ in range(20):
+                    self.assertEqual(client.request("GET", "/nope")[0], 404)
+                self.assertEqual(client.answer("model-a", "What is 47 + 385?"), "47 + 385 = 432.")
+                process.terminate()
+                self.assertEqual(process.wait(DEADLINE), 0)
+                if not gone:
+                    os.close(reader)
+
+    def test_a_port_file_that_is_a_device_or_a_link_is_refused_and_left_alone(self):
+        with tempfile.TemporaryDirectory() as directory, open(os.path.join(directory, "log"), "w+b") as log:
+            link = os.path.join(directory, "link")
+            os.symlink("/dev/null", link)
+            process = self.launch(directory, "--port", "0", "--port-file", link, stderr=log)
+            self.assertEqual(process.wait(DEADLINE), 1, read(log.name))
+            self.assertTrue(os.path.islink(link))
+
+    def test_duet_ctl_ends_with_an_error_on_answers_of_another_form(self):
+        for body in (b"hello", b"{}", b'{"models":[1]}', b"[" * 100000):
+            with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as server:
+                path = os.path.join(directory, "s")
+                server.bind(path)
+                server.listen()
+
+                def serve():
+                    peer, _ = server.accept()
+                    peer.recv(4096)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                    peer.close()
+                for command in ("wait", "models", "ps", "trace"):
+                    thread = threading.Thread(target=serve)
+                    thread.start()
+                    done = ctl(command, path=path)
+                    thread.join()
+                    self.assertEqual(done.returncode, 1, (command, body[:20], done))
+                    self.assertIn("another form", done.stderr)
+
+    def test_what_a_server_says_does_not_steer_the_terminal(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+
+            def serve():
+                peer, _ = server.accept()
+                peer.recv(4096)
+                text = json.dumps({"choices": [{"index": 0, "delta": {"content": "a\x1b[2Jb\u009b2Jc\u202ed\0e"}, "finish_reason": None}]})
+                peer.sendall(f"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {text}\r\n\r\ndata: [DONE]\r\n\r\n".encode())
+                peer.close()
+            thread = threading.Thread(target=serve)
+            thread.start()
+            done = ctl("ask", "--address", f"127.0.0.1:{server.getsockname()[1]}", "m=x")
+            thread.join()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("a [2Jb 2Jc d e", done.stdout)
+            for character in "\x1b\u009b\u202e\0":
+                self.assertNotIn(character, done.stdout)
+
+    def test_several_servers_share_a_fresh_cache_and_a_damaged_one_is_mended(self):
+        words = [SERVER, "--check", "--model", f"a={os.path.join(MODELS, 'abacus-q8_0.gguf')}"]
+        with tempfile.TemporaryDirectory() as directory:
+            cache = os.path.join(directory, "cache")
+            starts = [subprocess.Popen([*words, "--cache", cache], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                       text=True) for _ in range(4)]
+            told = [start.communicate(timeout=DEADLINE)[1] for start in starts]
+            self.assertEqual([start.returncode for start in starts], [0] * 4, told)
+            self.assertEqual(sum("duet-server: packed " in text for text in told), 1, told)
+            package = next(name for name in os.listdir(cache) if os.path.isdir(os.path.join(cache, name)))
+
+            def again():
+                return subprocess.run([*words, "--cache", cache], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE)
+            for spoil in (lambda: open(os.path.join(cache, "key.pub"), "w").close(), lambda: open(os.path.join(cache, "key.pem"), "w").close(),
+                          lambda: os.remove(os.path.join(cache, package, "manifest.yaml")), lambda: os.mkdir(os.path.join(cache, "x.partial-1"))):
+                spoil()
+                done = again()
+                self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("duet-server: found ", again().stderr)
 
 
 class Completion(unittest.TestCase):
