@@ -20,7 +20,7 @@ struct PackModel {
   std::string golden;   ///< path of a golden file of the training scripts; empty: computed by the
                         ///< F32 reference.
   std::uint32_t chip = 0;
-  std::string sha256;   ///< of the model file, lower-case hex; empty: not compared.
+  std::string sha256 = {};   ///< of the model file, lower-case hex; empty: not compared.
 };
 
 struct PackOptions {
