@@ -4,7 +4,6 @@
 #include "config/cross_check.hpp"
 #include "device/package/budget.hpp"
 #include "device/package/validator.hpp"
-#include "device/program/message.hpp"
 #include "tools/arguments.hpp"
 #include "tools/model_cache.hpp"
 #include "tools/server_host.hpp"
@@ -176,10 +175,6 @@ bool override_config(const Arguments& arguments, config::Config& config) {
     return false;
   }
   config.device.board = arguments.last("--board", config.device.board);
-  if (!device::is_plain_name(config.device.board) || config.device.board.size() > 64) {
-    wrong_use("--board wants 1 to 64 letters, digits, '.', '_' or '-'");
-    return false;
-  }
   return true;
 }
 

@@ -17,6 +17,8 @@ void check_options(const ThreadedBoardOptions& options) {
   const auto require = [](bool condition, const char* what) {
     if (!condition) throw std::invalid_argument{std::string{"emulated board: "} + what};
   };
+  require(is_board_name(options.board),
+          "the board's name must be 1 to 64 letters, digits, '.', '_' or '-'");
   require(options.threads_per_chip == 1 || options.threads_per_chip == 2,
           "threads_per_chip must be 1 or 2");
   require(options.tile >= 1 && options.tile <= tile_max, "tile must be 1 to 256");

@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::size_t name_max = 64;
 
-bool is_board_name(const std::string& board) {
-  return !board.empty() && board.size() <= name_max &&
-         std::all_of(board.begin(), board.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
-         });
-}
-
 /// Who the file says holds it. Nothing between the owner's lock and its write, so it may be empty.
 std::string owner_in(int fd) {
   char text[32] = {};
@@ -43,6 +36,13 @@ bool write_owner(int fd) {
 }
 
 }   // namespace
+
+bool is_board_name(const std::string& board) {
+  return !board.empty() && board.size() <= name_max &&
+         std::all_of(board.begin(), board.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+         });
+}
 
 result<BoardLock> BoardLock::take(const std::filesystem::path& directory,
                                   const std::string& board) {

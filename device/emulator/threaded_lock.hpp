@@ -8,12 +8,15 @@
 
 namespace duet::device::emulator {
 
+/// 1 to 64 letters, digits, '.', '_' or '-': a part of the lock file's name.
+[[nodiscard]] bool is_board_name(const std::string& board);
+
 /// Held from take to destruction, or to the end of the process however it ends: the kernel drops
 /// it. Two objects of one process exclude each other too. The file stays; it holds the owner's
 /// process id while it is locked. A forked child that keeps running without exec keeps the lock.
 class BoardLock {
  public:
-  /// Does not wait. `board`: 1 to 64 letters, digits, '.', '_' or '-'. Errors: board_in_use, which
+  /// Does not wait. `board`: see is_board_name. Errors: board_in_use, which
   /// names file and owner; driver_lost if the file cannot be opened; bad_argument.
   static result<BoardLock> take(const std::filesystem::path& directory, const std::string& board);
 
