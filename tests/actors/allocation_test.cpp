@@ -1,6 +1,7 @@
 // allocation_test.cpp: a warm token allocates nothing, from the device's completion to the stream.
 // A program of its own, because it counts every malloc of the process.
 #include "service_fixture.hpp"
+#include "tests/malloc_count.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -8,17 +9,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-
-namespace {
-std::atomic<std::uint64_t> allocations = 0;
-}   // namespace
-
-// glibc's own entry points, so that malloc itself is counted.
-extern "C" void* __libc_malloc(std::size_t);
-extern "C" void* malloc(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(bytes);
-}
 
 namespace {
 
@@ -75,8 +65,6 @@ BOOST_AUTO_TEST_CASE(the_counter_counts) {
   BOOST_TEST(allocations > before);
 }
 
-#if !defined(DUET_SANITIZED)
-
 // B5: device, completion thread, session, worker, request, sampler, decoder.
 BOOST_AUTO_TEST_CASE(a_warm_token_allocates_nothing) {
   test::ServiceFixture fixture({}, nullptr, "null");
@@ -91,7 +79,5 @@ BOOST_AUTO_TEST_CASE(a_warm_token_allocates_nothing) {
   }
   BOOST_TEST(fixture.shut_down());
 }
-
-#endif
 
 BOOST_AUTO_TEST_SUITE_END()
