@@ -56,13 +56,11 @@ struct RuntimeOptions {
   std::uint32_t threads = 1;   ///< that run actors and connections.
 };
 
-/// session reset also needs a topology that promises it.
+/// session reset also needs a topology that promises it. What the application itself
+/// decides by is in actors::DeviceOptions.
 struct RecoveryOptions {
   bool allow_session_reset = false;
-  bool restart_process_on_unknown_dma = true;
   std::string conformance_report;   ///< file; "" = none, so only the device rung is used.
-  std::uint32_t attempts = 3;
-  std::chrono::milliseconds backoff{1000};        ///< before the second attempt; then doubled.
   std::chrono::milliseconds replay_wait{10000};   ///< requests wait this long to be replayed.
   std::uint32_t quarantine_max = 8;               ///< jobs a chip that never came back.
 };

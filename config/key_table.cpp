@@ -303,6 +303,7 @@ void add_serving(Table& t) {
   t.push_back(duration<service, scheduling, &G::prefill_wait_max>(
       "scheduling", "prefill_wait_max", 1, hour, "After so long it does, too."));
 
+  using P = actors::DeviceOptions;
   using R = RecoveryOptions;
   constexpr auto recovery = &Config::recovery;
   t.push_back(block("", "recovery", "What happens after a fault of the device."));
@@ -310,16 +311,16 @@ void add_serving(Table& t) {
       "recovery", "allow_session_reset",
       "Reset one session instead of the device, where the board promises it and "
       "`conformance_report` shows it."));
-  t.push_back(boolean<recovery, &R::restart_process_on_unknown_dma>(
+  t.push_back(boolean<service, &S::device, &P::restart_on_unknown_dma>(
       "recovery", "restart_process_on_unknown_dma",
       "Leave with exit code 75 if a transfer may still be writing."));
   t.push_back(path<recovery, &R::conformance_report>(
       "recovery", "conformance_report",
       "Report of `duet-accept conformance` for this very board."));
-  t.push_back(number<recovery, &R::attempts>("recovery", "attempts", 1, 100,
-                                             "Recoveries in a row; then the model has failed."));
-  t.push_back(duration<recovery, &R::backoff>("recovery", "backoff", 1, hour,
-                                              "Before the second attempt; then doubled."));
+  t.push_back(number<service, &S::device, &P::recovery_attempts>(
+      "recovery", "attempts", 1, 100, "Recoveries in a row; then the model has failed."));
+  t.push_back(duration<service, &S::device, &P::recovery_backoff>(
+      "recovery", "backoff", 1, hour, "Before the second attempt; then doubled."));
   t.push_back(duration<recovery, &R::replay_wait>(
       "recovery", "replay_wait", 0, hour,
       "A request without a token yet waits so long to be replayed."));

@@ -55,9 +55,6 @@ class ServerHost::Impl {
     runtime::SystemOptions system;
     system.pumps = config_.runtime.threads;
     system_ = std::make_unique<runtime::System>(io_.get_executor(), system);
-    config_.service.device.recovery_attempts = config_.recovery.attempts;
-    config_.service.device.recovery_backoff = config_.recovery.backoff;
-    config_.service.device.restart_on_unknown_dma = config_.recovery.restart_process_on_unknown_dma;
     make_admin();
     service_ = std::make_unique<actors::DuetService>(*system_, *adapter_, std::move(package),
                                                      config_.service, hooks());
@@ -240,17 +237,15 @@ class ServerHost::Impl {
     signals_.clear(ignored);   // from here on a signal ends the process at once
     signals_.cancel();
     system_->stop(std::chrono::seconds(5), [this](const runtime::StopReport& report) {
-      if (!report.stragglers.empty()) {
-        for (const runtime::ActorSnapshot& straggler : report.stragglers) {
-          log_.write(LogLevel::warning, "straggler",
-                     {{"actor", runtime::describe(straggler, clock_.now())}});
-        }
+      for (const runtime::ActorSnapshot& straggler : report.stragglers) {
+        log_.write(LogLevel::warning, "straggler",
+                   {{"actor", runtime::describe(straggler, clock_.now())}});
       }
       work_.reset();
     });
   }
 
-  config::Config config_;   // not changed once made
+  const config::Config config_;
   boost::asio::io_context io_;
   boost::asio::io_context reserved_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ =

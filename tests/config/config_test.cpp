@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(the_sample_of_the_specification_loads_unchanged) {
     BOOST_TEST(model.requests_waiting_max == 64U);
   }
   BOOST_TEST(!config.recovery.allow_session_reset);
-  BOOST_TEST(config.recovery.restart_process_on_unknown_dma);
+  BOOST_TEST(config.service.device.restart_on_unknown_dma);
 }
 
 BOOST_AUTO_TEST_CASE(a_pcie_board_without_a_runtime_loads_but_cannot_be_served) {
@@ -137,10 +137,10 @@ BOOST_AUTO_TEST_CASE(every_value_of_a_full_file_reaches_its_field) {
   BOOST_TEST(c.service.scheduling.decode_run_max == 8U);
   BOOST_TEST((c.service.scheduling.prefill_wait_max == 150ms));
   BOOST_TEST(c.recovery.allow_session_reset);
-  BOOST_TEST(!c.recovery.restart_process_on_unknown_dma);
+  BOOST_TEST(!c.service.device.restart_on_unknown_dma);
   BOOST_TEST(c.recovery.conformance_report == "dir/reports/conformance.json");
-  BOOST_TEST(c.recovery.attempts == 5U);
-  BOOST_TEST((c.recovery.backoff == 500ms));
+  BOOST_TEST(c.service.device.recovery_attempts == 5U);
+  BOOST_TEST((c.service.device.recovery_backoff == 500ms));
   BOOST_TEST((c.recovery.replay_wait == 4s));
   BOOST_TEST(c.recovery.quarantine_max == 4U);
   BOOST_TEST(c.http.address == "::1");
