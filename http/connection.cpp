@@ -72,7 +72,8 @@ void Connection::on_readable() noexcept {
   for (std::uint32_t reads = 0; reads < limits::reads_a_turn_max && wants_input(); ++reads) {
     const IoResult got = transport_->read_some(piece);
     if (got.status == IoStatus::failed) return close_now(false, "reader_gone");
-    if (got.status == IoStatus::ended) peer_ended_ = true;
+    if (got.status == IoStatus::ended) on_peer_ended();
+    if (state_ == State::closed) return;
     if (got.status != IoStatus::done) break;
     if (state_ == State::lingering) {
       lingered_bytes_ += got.bytes;
@@ -82,6 +83,16 @@ void Connection::on_readable() noexcept {
     if (got.bytes < piece.size()) break;   // the next wait tells of more
   }
   run();
+}
+
+// The client has closed its writing side only, or is dead: what is written next finds out. If no
+// token does so soon, a comment does.
+void Connection::on_peer_ended() {
+  peer_ended_ = true;
+  if (state_ != State::answering) return;
+  if (transport_->dead()) return close_now(false, "reader_gone");
+  wrote_since_ping_ = false;
+  ping_at_ = std::min(ping_at_, after(limits::half_closed_probe));
 }
 
 void Connection::on_writable() noexcept {
@@ -158,6 +169,10 @@ bool Connection::flush() {
     if (record_.bytes_sent == 0) record_.first_byte = context_->clock.now();
     record_.bytes_sent += wrote.bytes;
     answer_->sent(wrote.bytes);
+    if (peer_ended_ && transport_->dead()) {
+      close_now(false, "reader_gone");
+      return false;
+    }
   }
 }
 

@@ -91,6 +91,7 @@ class Connection final : public TransportEvents,
   // Input and output (connection.cpp).
   void run();
   void handle_outside();
+  void on_peer_ended();
   [[nodiscard]] bool flush();   // false: the socket is full, or the connection closed
   [[nodiscard]] bool wants_input() const noexcept;
   void end_connection();

@@ -305,7 +305,7 @@ void Connection::begin_answer(std::shared_ptr<Answer> answer) {
   answer_done_ = false;
   state_ = State::answering;
   wrote_since_ping_ = false;
-  ping_at_ = after(limits_.ping_interval);
+  ping_at_ = after(peer_ended_ ? limits::half_closed_probe : limits_.ping_interval);
 }
 
 void Connection::finish_answer() {

@@ -1,6 +1,7 @@
 // limits.hpp: the bounds of http/ that no configuration changes, each with its reason.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -54,6 +55,10 @@ inline constexpr std::size_t offload_body_bytes_min = 64U << 10U;
 
 /// Connections accepted in a row before other handlers get their turn.
 inline constexpr std::uint32_t accepts_a_turn_max = 64;
+
+/// A stream whose client writes no more gets a comment after this silence, in case the client is
+/// dead: many tokens' time on a fast model, less than one job's on a slow one.
+inline constexpr std::chrono::milliseconds half_closed_probe{20};
 
 /// Buffers of an idle connection above this size are given back.
 inline constexpr std::size_t idle_buffer_bytes_max = 4U << 10U;

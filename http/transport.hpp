@@ -46,6 +46,10 @@ class Transport {
   [[nodiscard]] virtual IoResult read_some(std::span<char> into) noexcept = 0;
   [[nodiscard]] virtual IoResult write_some(std::string_view bytes) noexcept = 0;
 
+  /// True once the other side has answered what was written with a reset. A read that has ended
+  /// does not tell: it goes on ending.
+  [[nodiscard]] virtual bool dead() const noexcept = 0;
+
   /// Each leads to one event later; at most one of a kind is waited for. The events' owner is kept
   /// alive by it.
   virtual void wait_readable(std::shared_ptr<TransportEvents> events) noexcept = 0;

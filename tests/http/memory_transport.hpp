@@ -56,6 +56,7 @@ struct Wire {
   std::string to_server;
   bool client_ended = false;
   bool client_reset = false;
+  bool client_dead = false;   // ended, and its kernel answers the next byte with a reset
   std::string from_server;
   std::size_t room = std::numeric_limits<std::size_t>::max();   // of the client's window
   std::size_t writes = 0;
@@ -87,8 +88,10 @@ class MemoryTransport final : public Transport {
     wire_->from_server += bytes.substr(0, size);
     wire_->room -= size;
     ++wire_->writes;
+    if (wire_->client_dead) wire_->client_reset = true;   // what a dead client's kernel answers
     return {IoStatus::done, size};
   }
+  [[nodiscard]] bool dead() const noexcept override { return wire_->client_reset; }
   void wait_readable(std::shared_ptr<TransportEvents> events) noexcept override {
     set(readable_, std::move(events));
   }
