@@ -25,6 +25,12 @@ class LaneCall final : public BlockingCall {
 
   void run() noexcept override { message_.emplace(function_()); }
 
+  void repeat() noexcept override {
+    if constexpr (std::is_copy_constructible_v<Message>) {
+      static_cast<void>(to_.send_and_run(Message(*message_)));
+    }
+  }
+
   void finish(bool ran) noexcept override {
     if (!ran) message_.emplace(unmade_());
     static_cast<void>(to_.send_and_run(std::move(*message_)));

@@ -23,6 +23,10 @@ class BlockingCall {
   /// (`ran` is false). It must not block and is the last time that the lane touches the call.
   virtual void finish(bool ran) noexcept = 0;
 
+  /// Delivers a copy of the result, between run() and finish(), if the call can: what a driver does
+  /// that reports a completion twice. Only a simulated lane calls it.
+  virtual void repeat() noexcept {}
+
  protected:
   virtual ~BlockingCall() = default;
 

@@ -125,6 +125,7 @@ class HandlerActor : public ActorBase {
     const detail::NodeOwner owner(node);
     slot().side().set_message(node.ops->type);
     slot().count_handled();
+    slot().observe(node);
     detail::thread_state().envelope = &node.envelope;
     std::visit([this](auto& message) { derived().on(std::move(message)); }, node.message);
   }
@@ -136,7 +137,7 @@ template <typename X, Language M>
 ActorBase::Outcome HandlerActor<X, M>::activate() noexcept {
   detail::Slot& own = slot();
   detail::SideRecord& side = own.side();
-  std::uint32_t left = limits::activation_messages_max;
+  std::uint32_t left = detail::thread_state().activation_messages;
   for (;;) {
     try {
       if (!started_) start();
@@ -144,6 +145,7 @@ ActorBase::Outcome HandlerActor<X, M>::activate() noexcept {
         own.take_urgent();
         if (detail::Node* const task = own.next_task()) {
           --left;
+          own.observe(*task);
           task->ops->run(*task, *this);
           continue;
         }

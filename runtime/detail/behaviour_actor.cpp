@@ -90,6 +90,7 @@ bool BehaviourActor::work_once() {
   own.take_urgent();
   if (Node* const task = own.next_task()) {
     if (left_ > 0) --left_;
+    own.observe(*task);
     task->ops->run(*task, *this);
     return true;
   }
@@ -106,7 +107,7 @@ bool BehaviourActor::work_once() {
 
 ActorBase::Outcome BehaviourActor::activate() noexcept {
   Slot& own = slot();
-  left_ = limits::activation_messages_max;
+  left_ = thread_state().activation_messages;
   for (;;) {
     try {
       while (!ended() && work_once()) {

@@ -70,6 +70,7 @@ class BehaviourActor : public ActorBase {
     envelope_ = message.envelope;
     slot().side().set_message(message.ops->type);
     slot().count_handled();
+    slot().observe(message);
   }
 
  protected:

@@ -71,6 +71,17 @@ class NodeList {
     return first;
   }
 
+  /// Oldest first.
+  template <typename F>
+  void visit(F& function) const {
+    if (last_ == nullptr) return;
+    const Node* node = last_;
+    do {
+      node = node->next;
+      function(*node);
+    } while (node != last_);
+  }
+
   /// A chain that was linked newest first. Returns how many nodes it had.
   std::uint32_t append_reversed(Node* newest) noexcept {
     if (newest == nullptr) return 0;

@@ -3,6 +3,7 @@
 
 #include "runtime/address.hpp"
 #include "runtime/detail/inbox.hpp"
+#include "runtime/detail/observer.hpp"
 #include "runtime/detail/side_record.hpp"
 #include "runtime/detail/thread_state.hpp"
 #include "runtime/scheduler.hpp"
@@ -122,6 +123,24 @@ class alignas(64) Slot final : public Runnable {
   }
 
   [[nodiscard]] Inbox::Idle try_idle() noexcept { return inbox_.try_idle(); }
+
+  /// Before `node` is handled.
+  void observe(const Node& node) const noexcept {
+    Observer* const observer = thread_state().observer;
+    if (observer != nullptr) [[unlikely]]
+      observer->handling(*this, node);
+  }
+
+  /// Calls `visit(node)` for what lies here, in the order in which it is handled if nothing more
+  /// comes. For whom nobody runs meanwhile: a simulation between two activations.
+  template <typename F>
+  void visit_queued(F visit) {
+    if (inbox_.active()) {   // an idle one has nothing in its inbox but the mark
+      take_urgent();
+      take_normal();
+    }
+    for (const NodeList* const list : {&tasks_, &urgent_, &normal_}) list->visit(visit);
+  }
 
   void count_handled() noexcept {
     handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -1,7 +1,9 @@
 // thread_state.hpp: which actor runs on this thread.
 #pragma once
 
+#include "runtime/detail/observer.hpp"
 #include "runtime/error.hpp"
+#include "runtime/limits.hpp"
 #include "runtime/scheduler.hpp"
 #include "runtime/time.hpp"
 
@@ -26,6 +28,9 @@ struct ThreadState {
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
   const Envelope* envelope = nullptr;   // of the message that a handler actor handles
+  Observer* observer = nullptr;         // of a simulation
+  // Messages and completions an activation handles; a simulation takes fewer.
+  std::uint32_t activation_messages = limits::activation_messages_max;
 };
 
 [[nodiscard]] inline ThreadState& thread_state() noexcept {
