@@ -86,6 +86,9 @@ class Core final : public std::enable_shared_from_this<Core> {
 
   [[nodiscard]] SystemSnapshot snapshot() const;
   [[nodiscard]] ActorSnapshot snapshot(const Slot& slot) const;
+  /// Slots of living actors in the order they were spawned, so that nothing depends on which place
+  /// an actor got.
+  [[nodiscard]] std::vector<Slot*> living() const;
 
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   [[nodiscard]] Clock& clock() const noexcept { return *clock_; }
@@ -99,9 +102,6 @@ class Core final : public std::enable_shared_from_this<Core> {
  private:
   struct Stopping;
   void complete_stop() noexcept;
-  /// Slots of living actors in the order they were spawned, so that nothing depends on which place
-  /// an actor got.
-  [[nodiscard]] std::vector<Slot*> living() const;
 
   SystemOptions options_;
   boost::asio::any_io_executor executor_;

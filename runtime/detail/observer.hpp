@@ -6,10 +6,13 @@ namespace duet::runtime::detail {
 class Slot;
 struct Node;
 
-/// Told of every message and completion just before it is handled, on the thread that handles it.
 class Observer {
  public:
+  /// Before each message and completion, on the thread that handles it.
   virtual void handling(const Slot& slot, const Node& node) noexcept = 0;
+
+  /// Whether the odd thing at `place` shall happen now.
+  [[nodiscard]] virtual bool buggify(const char* place) noexcept = 0;
 
  protected:
   ~Observer() = default;
