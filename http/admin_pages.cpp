@@ -119,7 +119,7 @@ void answer(const AdminContext& context, const inspect::Request& request, Done d
   if (target != "/models" && target != "/trace" && target != "/metrics") {
     return done(inspect::error_response(
         request, status::not_found,
-        "try /actors, /counters, /models, /trace, /metrics or DELETE /requests/ID"));
+        "try /actors, /counters, /types, /models, /trace, /metrics or DELETE /requests/ID"));
   }
   const bool head = request.method() == verb::head;
   // A trace is taken by whoever reads it, so HEAD would lose it.

@@ -123,9 +123,7 @@ class HandlerActor : public ActorBase {
   void handle(detail::MessageHeader& header) {
     auto& node = static_cast<detail::MessageNode<M>&>(header);
     const detail::NodeOwner owner(node);
-    slot().side().set_message(node.ops->type);
-    slot().count_handled();
-    slot().observe(node);
+    slot().handling(node);
     detail::thread_state().envelope = &node.envelope;
     std::visit([this](auto& message) { derived().on(std::move(message)); }, node.message);
   }

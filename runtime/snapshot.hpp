@@ -36,7 +36,7 @@ struct ActorSnapshot {
   /// it runs.
   std::string waits_for;
   std::uint64_t waits_on = 0;   ///< of a reply: who is to give it; 0 if that has ended
-  std::string file;             ///< where in the source it waits
+  std::string file;             ///< where in the source it waits; while it runs, where it did last
   std::uint32_t line = 0;
   LaneSnapshot normal;
   LaneSnapshot urgent;
@@ -56,11 +56,22 @@ struct SystemCounters {
   std::uint64_t late_replies = 0;    ///< nobody waited for them any more
 };
 
+/// What became of the messages of one type, by its unqualified name.
+struct TypeSnapshot {
+  std::string name;
+  std::uint64_t handled = 0;
+  std::uint64_t refused = 0;   ///< these are as in SystemCounters
+  std::uint64_t receiver_gone = 0;
+  std::uint64_t expired = 0;
+  std::uint64_t superseded = 0;
+};
+
 struct SystemSnapshot {
   std::string name;
   TimePoint now{};
   std::vector<ActorSnapshot> actors;   ///< by number
   SystemCounters counters;
+  std::vector<TypeSnapshot> types;   ///< by name; those of which there was a message
 };
 
 /// What System::stop() tells: who was left when its patience ended; none if all have ended.

@@ -48,9 +48,24 @@ Arena& Arena::acquire(Core& core, boost::asio::execution_context& context) {
 void Arena::release(Arena& arena) noexcept {
   DUET_ASSERT(arena.free_count_ == arena.slabs_.size() * slab_slots, arena.free_count_);
   arena.core_.store(nullptr, std::memory_order_relaxed);
+  {
+    const std::lock_guard guard(arena.blocks_lock_);
+    for (const auto& block : arena.blocks_) {
+      if (block == nullptr) continue;
+      for (auto& count : block->handled) count.store(0, std::memory_order_relaxed);
+    }
+  }
   Arenas& them = arenas();
   const std::lock_guard guard(them.lock);
   them.free.push_back(&arena);
+}
+
+ThreadBlock& Arena::block_of_thread() {
+  const std::uint32_t index = thread_index();
+  const std::lock_guard guard(blocks_lock_);
+  if (blocks_.size() <= index) blocks_.resize(index + 1);
+  if (blocks_[index] == nullptr) blocks_[index] = std::make_unique<ThreadBlock>(*this);
+  return *blocks_[index];
 }
 
 Slot& Arena::take_slot() {

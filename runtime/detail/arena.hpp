@@ -3,11 +3,15 @@
 
 #include "runtime/detail/gate.hpp"
 #include "runtime/detail/slot.hpp"
+#include "runtime/detail/thread_block.hpp"
 
 #include <boost/asio/execution_context.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 namespace duet::runtime::detail {
@@ -28,6 +32,18 @@ class Arena {
 
   /// All slots there are; those of the dead too.
   [[nodiscard]] std::vector<Slot*> slots() const;
+
+  /// Where the calling thread counts. Stays with the arena.
+  [[nodiscard]] ThreadBlock& block_of_thread();
+
+  /// Calls `look(const ThreadBlock&)` for each thread that has run actors here.
+  template <typename F>
+  void for_each_block(F look) const {
+    const std::lock_guard guard(blocks_lock_);
+    for (const auto& block : blocks_) {
+      if (block != nullptr) look(std::as_const(*block));
+    }
+  }
 
   /// Valid inside the gate or an activation.
   [[nodiscard]] Core& core() const noexcept { return *core_.load(std::memory_order_relaxed); }
@@ -53,6 +69,8 @@ class Arena {
   std::vector<Slot*> slabs_;   // guarded by lock_, as the next two
   Slot* free_ = nullptr;       // linked through the slots
   std::size_t free_count_ = 0;
+  mutable ShortLock blocks_lock_;
+  std::vector<std::unique_ptr<ThreadBlock>> blocks_;   // by the thread's index
 };
 
 /// Holds the system of a slot while something is pushed into it. Free of cost inside that system's

@@ -68,9 +68,7 @@ class BehaviourActor : public ActorBase {
   [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
   void received(const MessageHeader& message) noexcept {
     envelope_ = message.envelope;
-    slot().side().set_message(message.ops->type);
-    slot().count_handled();
-    slot().observe(message);
+    slot().handling(message);
   }
 
  protected:

@@ -5,6 +5,7 @@
 #include "runtime/completion_source.hpp"
 #include "runtime/detail/arena.hpp"
 #include "runtime/detail/slot.hpp"
+#include "runtime/detail/type_row.hpp"
 #include "runtime/exit_reason.hpp"
 #include "runtime/random.hpp"
 #include "runtime/scheduler.hpp"
@@ -77,6 +78,11 @@ class Core final : public std::enable_shared_from_this<Core> {
   void count(DeadLetter reason) noexcept {
     dead_letters_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   }
+  void count(DeadLetter reason, const TypeRow& row) noexcept {
+    count(reason);
+    dead_by_type_[row.index()][static_cast<std::size_t>(reason)].fetch_add(
+        1, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t next_outside_id() noexcept {
     return sent_outside_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
@@ -85,6 +91,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   [[nodiscard]] bool compute(BlockingCall& call);
 
   [[nodiscard]] SystemSnapshot snapshot() const;
+  [[nodiscard]] std::vector<TypeSnapshot> type_snapshots() const;
   [[nodiscard]] ActorSnapshot snapshot(const Slot& slot) const;
   /// Slots of living actors in the order they were spawned, so that nothing depends on which place
   /// an actor got.
@@ -132,7 +139,9 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::atomic<std::uint64_t> sent_outside_ = 0;
   std::atomic<std::uint64_t> sent_by_dead_ = 0;
   std::atomic<std::uint64_t> handled_by_dead_ = 0;
-  std::array<std::atomic<std::uint64_t>, dead_letter_reasons> dead_letters_{};
+  using DeadLetters = std::array<std::atomic<std::uint64_t>, dead_letter_reasons>;
+  DeadLetters dead_letters_{};
+  std::array<DeadLetters, TypeRow::rows_max> dead_by_type_{};
 };
 
 }   // namespace duet::runtime::detail

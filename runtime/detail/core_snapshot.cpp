@@ -47,9 +47,11 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
   actor.message = text_of(side.message());
   // A handler actor leaves word of what it waits for even while it runs.
   if (actor.state != ActorState::running) actor.waits_for = text_of(side.waits_for());
-  if (!actor.waits_for.empty()) {
+  if (!actor.waits_for.empty() || actor.state == ActorState::running) {
     actor.file = text_of(side.file());
     actor.line = side.line();
+  }
+  if (!actor.waits_for.empty()) {
     actor.waits_on = Address(side.waits_on(), side.waits_on_generation()).number();
   }
   if (actor.waits_for.empty() && actor.state == ActorState::waiting) actor.waits_for = "message";
@@ -58,6 +60,31 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
   actor.sent = slot.sent();
   actor.handled = slot.handled();
   return actor;
+}
+
+std::vector<TypeSnapshot> Core::type_snapshots() const {
+  std::vector<TypeSnapshot> types(TypeRow::count());
+  for (std::uint32_t i = 0; i < types.size(); ++i) {
+    const auto dead = [this, i](DeadLetter reason) {
+      return dead_by_type_[i][static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
+    };
+    types[i].name = TypeRow::name(i);
+    types[i].refused = dead(DeadLetter::refused);
+    types[i].receiver_gone = dead(DeadLetter::receiver_gone);
+    types[i].expired = dead(DeadLetter::expired);
+    types[i].superseded = dead(DeadLetter::superseded);
+  }
+  arena_->for_each_block([&](const ThreadBlock& block) {
+    for (std::uint32_t i = 0; i < types.size(); ++i) {
+      types[i].handled += block.handled[i].load(std::memory_order_relaxed);
+    }
+  });
+  std::erase_if(types, [](const TypeSnapshot& type) {
+    return type.handled + type.refused + type.receiver_gone + type.expired + type.superseded == 0;
+  });
+  std::sort(types.begin(), types.end(),
+            [](const TypeSnapshot& a, const TypeSnapshot& b) { return a.name < b.name; });
+  return types;
 }
 
 SystemSnapshot Core::snapshot() const {
@@ -80,6 +107,7 @@ SystemSnapshot Core::snapshot() const {
   const Inside inside(*arena_);
   if (finished() || !inside) return system;
   system.now = clock_->now();
+  system.types = type_snapshots();
   for (const Slot* const slot : living()) {
     system.actors.push_back(snapshot(*slot));
     counters.sent += system.actors.back().sent;

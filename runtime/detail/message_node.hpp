@@ -4,6 +4,7 @@
 #include "runtime/detail/core.hpp"
 #include "runtime/detail/node.hpp"
 #include "runtime/detail/pool.hpp"
+#include "runtime/detail/type_row.hpp"
 
 #include <utility>
 
@@ -28,10 +29,13 @@ struct MessageNode final : MessageHeader {
   M message;
 };
 
+template <typename T>
+inline const TypeRow type_row(type_name<T>());
+
 template <typename M, typename T>
 inline constexpr NodeOps message_ops = {
     &MessageNode<M>::drop,  nullptr,          &MessageNode<M>::replace, type_name<T>(),
-    NodeOps::Kind::message, message_class<T>, message_lane<T>};
+    NodeOps::Kind::message, message_class<T>, message_lane<T>,          &type_row<T>};
 
 /// Puts `message` into the mailbox. On an error it is left to the caller.
 template <typename M, typename T>
@@ -45,14 +49,14 @@ template <typename M, typename T>
   const bool from_actor = here.core == &core && here.slot != nullptr;
   const std::uint64_t id = from_actor ? here.slot->next_sent() : core.next_outside_id();
   if (slot.generation() != to.generation()) {
-    core.count(DeadLetter::receiver_gone);
+    core.count(DeadLetter::receiver_gone, type_row<T>);
     return errc::receiver_gone;
   }
   if constexpr (message_class<T> == MessageClass::bounded) {
     const Slot::Reserve reserve = slot.reserve_bounded(to.generation());
     if (reserve != Slot::Reserve::reserved) {
       const bool full = reserve == Slot::Reserve::full;
-      core.count(full ? DeadLetter::refused : DeadLetter::receiver_gone);
+      core.count(full ? DeadLetter::refused : DeadLetter::receiver_gone, type_row<T>);
       return full ? errc::overloaded : errc::receiver_gone;
     }
   }
@@ -67,14 +71,14 @@ template <typename M, typename T>
     Node* superseded = nullptr;
     taken = slot.push_latest(*node, superseded);
     if (superseded != nullptr) {
-      core.count(DeadLetter::superseded);
+      core.count(DeadLetter::superseded, type_row<T>);
       superseded->ops->drop(*superseded, errc::overloaded);
     }
   } else {
     taken = run_here ? slot.push_and_run(*node) : slot.push(*node);
   }
   if (taken) return errc{};
-  core.count(DeadLetter::receiver_gone);
+  core.count(DeadLetter::receiver_gone, type_row<T>);
   message = std::move(std::get<T>(node->message));
   node->ops->drop(*node, errc::receiver_gone);
   return errc::receiver_gone;

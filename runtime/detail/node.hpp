@@ -23,6 +23,7 @@ struct Envelope {
 namespace detail {
 
 class Slot;
+class TypeRow;
 struct Node;
 
 /// What a node is; one constant a type, so that a node carries a pointer only.
@@ -39,6 +40,7 @@ struct NodeOps {
   Kind kind;
   MessageClass message_class;
   Lane lane;
+  const TypeRow* row = nullptr;   ///< of a message
 };
 
 struct Node {

@@ -78,6 +78,7 @@ class SideRecord {
     enter(Activity::none, TimePoint{});
     set_message(nullptr);
     clear_wait();
+    file_.store(nullptr, std::memory_order_relaxed);
     for (auto* count : {&normal_depth, &normal_peak, &urgent_depth, &urgent_peak}) {
       count->store(0, std::memory_order_relaxed);
     }

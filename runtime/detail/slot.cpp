@@ -41,14 +41,23 @@ class Activation {
       : state_(thread_state()),
         core_before_(state_.core),
         slot_before_(state_.slot),
-        generation_before_(state_.generation) {
+        generation_before_(state_.generation),
+        block_before_(state_.block) {
     state_.core = &core;
     state_.slot = &slot;
     state_.generation = generation;
+    if (block_before_ == nullptr || &block_before_->arena != &slot.arena()) {
+      state_.block = &slot.arena().block_of_thread();
+    }
+    state_.block->running.store(&slot, std::memory_order_relaxed);
   }
   Activation(const Activation&) = delete;
   Activation& operator=(const Activation&) = delete;
   ~Activation() {
+    Slot* const outer = core_before_ == state_.core ? slot_before_ : nullptr;
+    state_.block->running.store(outer, std::memory_order_relaxed);
+    // Kept for the next activation; an outer one of another system wants its own back.
+    if (core_before_ != nullptr) state_.block = block_before_;
     state_.core = core_before_;
     state_.slot = slot_before_;
     state_.generation = generation_before_;
@@ -60,6 +69,7 @@ class Activation {
   Core* const core_before_;
   Slot* const slot_before_;
   const std::uint64_t generation_before_;
+  ThreadBlock* const block_before_;
 };
 
 }   // namespace
@@ -121,7 +131,9 @@ void Slot::end() noexcept {
   normal_.append_reversed(normal);
   for (NodeList* const list : {&urgent_, &normal_}) {
     while (Node* node = list->pop()) {
-      if (node->ops->kind == NodeOps::Kind::message) core.count(DeadLetter::receiver_gone);
+      if (node->ops->kind == NodeOps::Kind::message) {
+        core.count(DeadLetter::receiver_gone, *node->ops->row);
+      }
       node->ops->drop(*node, errc::receiver_gone);
     }
   }
@@ -243,7 +255,7 @@ MessageHeader* Slot::next_message() noexcept {
 /// False: the message must not be started, and is freed.
 bool Slot::admit(MessageHeader& message) noexcept {
   if (message.generation != generation_.load(std::memory_order_relaxed)) {
-    arena_.core().count(DeadLetter::receiver_gone);
+    arena_.core().count(DeadLetter::receiver_gone, *message.ops->row);
     message.ops->drop(message, errc::receiver_gone);
     return false;
   }
@@ -258,7 +270,7 @@ bool Slot::admit(MessageHeader& message) noexcept {
       arena_.core().clock().now() <= message.envelope.deadline) {
     return true;
   }
-  arena_.core().count(DeadLetter::expired);
+  arena_.core().count(DeadLetter::expired, *message.ops->row);
   message.ops->drop(message, errc::timed_out);
   return false;
 }

@@ -5,6 +5,7 @@
 #include "runtime/detail/inbox.hpp"
 #include "runtime/detail/observer.hpp"
 #include "runtime/detail/side_record.hpp"
+#include "runtime/detail/thread_block.hpp"
 #include "runtime/detail/thread_state.hpp"
 #include "runtime/scheduler.hpp"
 #include "runtime/short_lock.hpp"
@@ -142,8 +143,12 @@ class alignas(64) Slot final : public Runnable {
     for (const NodeList* const list : {&tasks_, &urgent_, &normal_}) list->visit(visit);
   }
 
-  void count_handled() noexcept {
+  /// Before `message` is handled: shown, counted, observed.
+  void handling(const MessageHeader& message) noexcept {
+    side_.set_message(message.ops->type);
     handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    thread_state().block->count_handled(*message.ops->row);
+    observe(message);
   }
   [[nodiscard]] std::uint64_t next_sent() noexcept {
     const std::uint64_t number = sent_.load(std::memory_order_relaxed) + 1;

@@ -17,11 +17,13 @@ namespace detail {
 
 class Core;
 class Slot;
+struct ThreadBlock;
 
 struct ThreadState {
   Core* core = nullptr;               // of the running activation
   Slot* slot = nullptr;               // the running actor; null between activations
   std::uint64_t generation = 0;       // its life
+  ThreadBlock* block = nullptr;       // where this thread counts for the system that ran last
   RunnableQueue* collect = nullptr;   // where ready actors go while one runs on a completion thread
   Core* collect_core = nullptr;       // those of this system
   std::uint32_t stamps_left = 0;      // activations that may still use `stamp`

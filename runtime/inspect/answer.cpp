@@ -18,6 +18,7 @@ namespace json = boost::json;
 constexpr std::string_view all_actors = "/actors";
 constexpr std::string_view one_actor = "/actors/";
 constexpr std::string_view counters = "/counters";
+constexpr std::string_view types = "/types";
 
 std::string_view target_of(const Request& request) noexcept {
   return {request.target().data(), request.target().size()};
@@ -41,7 +42,8 @@ Response actor(const System& system, const Request& request, std::string_view te
 
 bool is_inspection(const Request& request) noexcept {
   const std::string_view target = target_of(request);
-  return target == all_actors || target == counters || target.starts_with(one_actor);
+  return target == all_actors || target == counters || target == types ||
+         target.starts_with(one_actor);
 }
 
 Response text_response(const Request& request, http::status status, std::string_view content_type,
@@ -80,11 +82,14 @@ Response answer(const System& system, const Request& request) {
   if (target == counters) {
     return json_response(request, http::status::ok, counters_json(system.snapshot().counters));
   }
+  if (target == types) {
+    return json_response(request, http::status::ok, types_json(system.snapshot().types));
+  }
   if (target.starts_with(one_actor)) {
     return actor(system, request, target.substr(one_actor.size()));
   }
   return error_response(request, http::status::not_found,
-                        "try /actors, /actors/NUMBER or /counters");
+                        "try /actors, /actors/NUMBER, /counters or /types");
 }
 
 }   // namespace duet::runtime::inspect

@@ -17,10 +17,10 @@ namespace duet::runtime::inspect {
 using Request = boost::beast::http::request<boost::beast::http::empty_body>;
 using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
-/// True for the paths that answer() knows: /actors, /actors/NUMBER, /counters.
+/// True for the paths that answer() knows: /actors, /actors/NUMBER, /counters, /types.
 [[nodiscard]] bool is_inspection(const Request& request) noexcept;
 
-/// GET or HEAD /actors (the tree), /actors/NUMBER, /counters. Else 404 or 405 with a JSON error.
+/// GET or HEAD /actors (the tree), /actors/NUMBER, /counters, /types. Else 404 or 405 with a JSON error.
 /// Any thread; it never waits for an actor.
 [[nodiscard]] Response answer(const System& system, const Request& request);
 

@@ -75,11 +75,24 @@ json::value counters_json(const SystemCounters& counters) {
   return object;
 }
 
+json::value types_json(const std::vector<TypeSnapshot>& types) {
+  json::object object;
+  for (const TypeSnapshot& type : types) {
+    object[type.name] = json::object{{"handled", type.handled},
+                                     {"refused", type.refused},
+                                     {"receiver_gone", type.receiver_gone},
+                                     {"expired", type.expired},
+                                     {"superseded", type.superseded}};
+  }
+  return object;
+}
+
 json::value tree_json(const SystemSnapshot& system) {
   json::object object;
   object["name"] = system.name;
   object["now"] = seconds(system.now.time_since_epoch());
   object["counters"] = counters_json(system.counters);
+  object["types"] = types_json(system.types);
   object["actors"] = nest(system.actors, system.now);
   return object;
 }
