@@ -4,11 +4,13 @@
 #include "tools/duet_bench_report.hpp"
 #include "tools/duet_bench_serve.hpp"
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -52,6 +54,13 @@ options::options_description actors_options() {
                     "runs of each figure, 1..100");
   all.add_options()("samples", options::value<unsigned>()->default_value(5000),
                     "hand-offs of each way a run, 100..1000000");
+  std::string parts;
+  for (const std::string_view part : duet::tools::actors_bench_parts()) {
+    parts += (parts.empty() ? "" : ", ") + std::string(part);
+  }
+  all.add_options()("only", options::value<std::string>()->default_value(""),
+                    ("one of: " + parts).c_str());
+  all.add_options()("cpu", "workloads by CPU time of all threads, for a machine that is busy");
   return all;
 }
 
@@ -80,14 +89,15 @@ options::options_description serve_options() {
 
 const char* const usage =
     "usage: duet-bench decode [--json] [--threads 1|2] [--rounds N] [--model FILE]...\n"
-    "       duet-bench actors [--json] [--runs N] [--samples N]\n"
+    "       duet-bench actors [--json] [--runs N] [--samples N] [--only PART] [--cpu]\n"
     "       duet-bench serve  [--json] [--runs N] [--streams N] [--tokens N] [--threads N]\n"
     "                         [--pin] [--server FILE] [--package DIR]\n"
     "\n"
     "decode   tokens a second of decode and prefill: a generated Q8_0 model of 0.5 billion\n"
     "         weights, compared with the memory's read bandwidth, and the demo models\n"
-    "actors   time from the end of a blocking call to the actor that waits for it, on the\n"
-    "         completion thread and through a host's loop, compared with a bare asio::post\n"
+    "actors   messages, asks and new actors with coroutines and with handlers, on one thread and\n"
+    "         two, compared with CAF's; memory and malloc; from the end of a blocking call to the\n"
+    "         actor that waits for it, compared with a bare asio::post; the host's own turn\n"
     "serve    CPU time a token and time to the first token of duet-server on a null board,\n"
     "         compared with the same bytes written raw in as many writes\n"
     "\n"
@@ -125,6 +135,12 @@ Results actors(const options::variables_map& given) {
   duet::tools::ActorsBench bench;
   bench.runs = number(given, "runs", 1, 100);
   bench.samples = number(given, "samples", 100, 1'000'000);
+  bench.only = given["only"].as<std::string>();
+  bench.cpu = given.contains("cpu");
+  const auto parts = duet::tools::actors_bench_parts();
+  if (!bench.only.empty() && std::find(parts.begin(), parts.end(), bench.only) == parts.end()) {
+    throw WrongUse{"--only: there is no part '" + bench.only + "'"};
+  }
   return duet::tools::run_actors_bench(bench);
 }
 

@@ -1,9 +1,11 @@
-// duet_bench_actors.hpp: what the actor runtime costs. Today: the hand-off of a completion.
+// duet_bench_actors.hpp: what the actor runtime costs, beside what its peer CAF costs.
 #pragma once
 
 #include "tools/duet_bench_report.hpp"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace duet::tools {
@@ -11,16 +13,18 @@ namespace duet::tools {
 struct ActorsBench {
   std::uint32_t runs = 5;         ///< 1 to 100.
   std::uint32_t samples = 5000;   ///< of each way a run, 100 to 1000000.
+  std::string only;               ///< one of actors_bench_parts(); empty: all.
+  bool cpu = false;               ///< workloads by CPU time of the process instead of time.
 };
 
-/// The time from the end of a blocking call on a completion thread to the handler of the actor that
-/// waits for it: right on that thread, and through a host's loop on another thread. The peer is a
-/// bare asio::post from the same completion thread to the same loop. The ways take turns, the loop
-/// sleeps before each sample. Names say what kind of actor and how many threads run the loop.
-[[nodiscard]] std::vector<BenchResult> run_actors_bench(const ActorsBench& bench);
+/// What `only` may be.
+[[nodiscard]] std::vector<std::string_view> actors_bench_parts();
 
-/// Microseconds of this process's CPU time that one turn costs from a host's loop to a completion
-/// thread and, by a bare asio::post, back: the two hand-offs that every job has, and nothing else.
-[[nodiscard]] double hand_off_turn_cpu(std::uint32_t turns);
+/// Runs the parts. Each round runs every workload with coroutines, with handlers and with CAF, one
+/// after the other, each in a new system with new threads, after a tenth of the units as warm-up.
+/// Results carry `coroutine`, `handler` or `caf` and the number of threads in their names; figures
+/// of ours have CAF's median as peer. `geomean_*` are over the ratios of all workloads of a column,
+/// round by round. Throws std::runtime_error if a child process fails.
+[[nodiscard]] std::vector<BenchResult> run_actors_bench(const ActorsBench& bench);
 
 }   // namespace duet::tools

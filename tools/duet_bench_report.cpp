@@ -45,6 +45,7 @@ std::string BenchReport::json() const {
       entry["peer"] = r.peer;
       entry["ratio"] = r.ratio();
     }
+    if (r.no_peer != nullptr) entry["no_peer"] = r.no_peer;
     if (r.bar > 0) {
       entry["bar"] = r.bar;
       entry["bar_met"] = r.bar_met();
@@ -70,6 +71,7 @@ std::string BenchReport::text() const {
         << std::setprecision(2) << std::setw(10) << r.median() << ' ' << r.unit << "  (" << r.min()
         << " .. " << r.max() << ", " << r.runs.size() << " runs)";
     if (r.peer > 0) out << "  peer " << r.peer << ", ratio " << r.ratio();
+    if (r.no_peer != nullptr) out << "  peer " << r.no_peer;
     if (r.bar > 0) {
       out << "  bar " << (r.lower_is_better ? "<= " : ">= ") << r.bar
           << (r.bar_met() ? ": met" : ": NOT MET");

@@ -14,6 +14,7 @@ struct BenchResult {
   double peer = 0;            ///< in the same unit; 0: there is none.
   double scale = 1;           ///< what a run is multiplied by to stand beside the peer.
   bool lower_is_better = false;
+  const char* no_peer = nullptr;   ///< why there is no figure of a peer that there could be.
   double bar = 0;   ///< what the median must reach (or stay below); 0: there is none.
 
   [[nodiscard]] double median() const;
@@ -30,7 +31,8 @@ struct BenchReport {
   std::vector<BenchResult> results;
 
   /// {"tool","commit","machine","command","results":[{"name","unit","median","min","max","peer",
-  /// "ratio","bar","bar_met"}]}; null where there is no peer or bar.
+  /// "ratio","bar","bar_met"}]}; null where there is no peer or bar; "no_peer" where a peer is
+  /// missing.
   [[nodiscard]] std::string json() const;
   [[nodiscard]] std::string text() const;
 };

@@ -1,7 +1,7 @@
 // duet_bench_serve.cpp: streams against a server on a null board.
 #include "tools/duet_bench_serve.hpp"
 
-#include "tools/duet_bench_actors.hpp"
+#include "tools/duet_bench_actors_hand_off.hpp"
 #include "tools/duet_bench_client.hpp"
 #include "tools/duet_bench_process.hpp"
 #include "tools/duet_bench_raw.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, the benchmark. For before an issue is closed.
+# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, the benchmarks. For before an issue is closed.
 #
 #   tools/prove.sh [--minutes N]     N minutes of fuzzing a target (default 5)
 #
@@ -18,7 +18,7 @@ case "$minutes" in
   ''|*[!0-9]*) echo "prove.sh: --minutes wants a whole number, not '$minutes'" >&2; exit 2 ;;
 esac
 
-tools/setup.sh
+tools/setup.sh --bench
 status=0
 
 echo "prove: thread sanitizer"
@@ -34,8 +34,10 @@ for source in tests/fuzz/*_fuzz.cpp; do
     -artifact_prefix="build/fuzz/found/$target/" "build/fuzz/found/$target" "tests/fuzz/corpus/${target%_fuzz}" || status=1
 done
 
-echo "prove: benchmark"
+echo "prove: benchmarks"
+cmake --preset release >/dev/null
 cmake --build --preset release --target duet-bench
 build/release/bin/duet-bench decode || status=1
+build/release/bin/duet-bench actors || status=1
 
 exit $status

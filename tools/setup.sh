@@ -3,6 +3,7 @@
 #
 #   tools/setup.sh            what the build, the tests and the demo need
 #   tools/setup.sh --check    prints what is missing; exit code 1 if anything is
+#   tools/setup.sh --bench    also CAF, the peer of `duet-bench actors`
 set -euo pipefail
 
 packages=(
@@ -17,7 +18,8 @@ command -v npm >/dev/null || packages+=(npm)
 
 case "${1:-}" in
   ''|--check) ;;
-  -h|--help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  --bench) packages+=(libcaf-dev) ;;
+  -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "setup.sh: unknown option '$1'; see tools/setup.sh --help" >&2; exit 2 ;;
 esac
 

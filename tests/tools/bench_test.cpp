@@ -43,7 +43,8 @@ std::set<std::string> results_of(const Finished& finished) {
 BOOST_AUTO_TEST_SUITE(bench)
 
 BOOST_AUTO_TEST_CASE(hand_offs_are_printed_beside_a_bare_post) {
-  const auto names = results_of(run_bench({"actors", "--json", "--runs", "1", "--samples", "100"}));
+  const auto names = results_of(
+      run_bench({"actors", "--json", "--only", "completion", "--runs", "1", "--samples", "100"}));
   for (const char* way : {"completion_on_its_thread_handler_1", "bare_post_1",
                           "completion_through_the_loop_handler_1"}) {
     for (const char* quantile : {"_p50", "_p99", "_p99.9"}) {
@@ -52,7 +53,24 @@ BOOST_AUTO_TEST_CASE(hand_offs_are_printed_beside_a_bare_post) {
   }
 }
 
-#if !defined(DUET_SANITIZED)   // nine thousand tokens and more
+#if !defined(DUET_SANITIZED)   // millions of messages; nine thousand tokens and more
+
+// B1: a figure of ours names its kind and its threads, and says if there is no peer.
+BOOST_AUTO_TEST_CASE(a_workload_is_printed_for_both_kinds_of_actors_and_one_and_two_threads) {
+  const Finished finished = run_bench({"actors", "--json", "--only", "ring", "--runs", "1"});
+  const auto names = results_of(finished);
+  const bool peer = names.contains("ring_caf_1");
+  for (const char* name :
+       {"ring_coroutine_1", "ring_handler_1", "ring_coroutine_2", "ring_handler_2"}) {
+    BOOST_TEST(names.contains(name), name);
+  }
+  const json::value report = json::parse(finished.out);
+  for (const json::value& result : report.at("results").as_array()) {
+    if (result.at("name").as_string().find("caf") != json::string::npos) continue;
+    BOOST_TEST(result.at("peer").is_null() != peer);
+    BOOST_TEST(result.as_object().contains("no_peer") != peer);
+  }
+}
 
 // B5: the server answers every stream to its last token, or there are no figures.
 BOOST_AUTO_TEST_CASE(the_cost_of_a_token_is_printed_beside_raw_writes) {
@@ -81,6 +99,7 @@ BOOST_AUTO_TEST_CASE(wrong_use_is_told_from_failure) {
                                                 {"serve", "--streams", "1"},
                                                 {"serve", "--tokens", "4001"},
                                                 {"actors", "--samples", "99"},
+                                                {"actors", "--only", "everything"},
                                                 {"actors", "--what"}}) {
     const Finished finished = run_bench(words);
     BOOST_TEST(finished.code == 2, finished.err);
