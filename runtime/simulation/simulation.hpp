@@ -104,7 +104,8 @@ class Simulation final : private detail::Observer {
   /// The safety phase is over: from now on nothing goes wrong any more, and all that was begun must
   /// come to its end. Calls that are lost stay lost; late ones stay late.
   void end_faults() noexcept { faults_ = Faults(); }
-  [[nodiscard]] const Faults& faults() const noexcept { return faults_; }
+  /// Of the safety phase.
+  [[nodiscard]] const Faults& faults_drawn() const noexcept { return options_.faults; }
 
   /// Meaningful when nothing is ready and nothing is due.
   [[nodiscard]] std::optional<Deadlock> deadlock() const;
