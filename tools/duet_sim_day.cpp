@@ -50,8 +50,7 @@ using runtime::simulation::RunEnd;
 
 namespace {
 
-constexpr std::size_t citizens = 1000;   // half of them coroutines, half handler actors
-constexpr Duration day = 24h;
+constexpr std::size_t citizens = 1000;       // half of them coroutines, half handler actors
 constexpr std::uint64_t inquiry_every = 8;   // of so many messages one is an ask
 
 struct Town {
@@ -121,7 +120,7 @@ SimOutcome run_day(const SimOrder& order) {
     town.all.push_back(i % 2 == 0 ? system.spawn("citizen", citizen, &town)
                                   : system.spawn<Clerk>("clerk", town));
   }
-  const RunEnd end = simulation.run_for(day);
+  const RunEnd end = simulation.run_for(order.day);
 
   SimOutcome outcome;
   if (end != RunEnd::time_over) {

@@ -26,6 +26,7 @@ enum class Plant : std::uint8_t {
 struct SimOrder {
   std::uint64_t seed = 1;
   Plant plant = Plant::none;
+  runtime::Duration day = std::chrono::hours(24);   ///< of the workload of that name
 };
 
 struct SimOutcome {
