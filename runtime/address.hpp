@@ -1,6 +1,8 @@
 // address.hpp: names one life of an actor, weakly.
 #pragma once
 
+#include "runtime/detail/configuration.hpp"
+
 #include <cstdint>
 
 namespace duet::runtime {

@@ -2,21 +2,10 @@
 #pragma once
 
 #include "runtime/actor_executor.hpp"
+#include "runtime/detail/configuration.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/version.hpp>
-
-// -DDUET_AWAITABLE=public builds on Asio's public interface alone; the default, native, knows some
-// names of Asio's detail namespace and so awaits a message without touching the executor.
-#define DUET_AWAITABLE_IS_native 0
-#define DUET_AWAITABLE_IS_public 1
-#define DUET_AWAITABLE_JOIN_(a, b) a##b
-#define DUET_AWAITABLE_JOIN(a, b) DUET_AWAITABLE_JOIN_(a, b)
-#if !defined(DUET_AWAITABLE)
-#define DUET_AWAITABLE native
-#endif
-#define DUET_AWAITABLE_PUBLIC DUET_AWAITABLE_JOIN(DUET_AWAITABLE_IS_, DUET_AWAITABLE)
 
 namespace duet::runtime {
 
