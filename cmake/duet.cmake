@@ -19,17 +19,28 @@ if(CCACHE_PROGRAM)
 endif()
 
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 EXACT REQUIRED COMPONENTS json log program_options unit_test_framework)
-find_package(OpenSSL 3 REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+if(NOT DUET_AWAITABLE MATCHES "^(native|public)$")
+  message(FATAL_ERROR "DUET_AWAITABLE is native or public, not '${DUET_AWAITABLE}'")
+endif()
+if(DUET_ONLY_RUNTIME)
+  # Boost.JSON is for inspection, which is left out without it.
+  find_package(Boost 1.81 EXACT REQUIRED OPTIONAL_COMPONENTS json)
+else()
+  find_package(Boost 1.81 EXACT REQUIRED COMPONENTS json log program_options unit_test_framework)
+  find_package(OpenSSL 3 REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)
+  pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+endif()
 
 add_library(duet_options INTERFACE)
 target_compile_options(duet_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
   -fno-omit-frame-pointer)
+if(NOT DUET_ONLY_RUNTIME)   # an embedder's compiler may know warnings that ours does not
+  target_compile_options(duet_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False with g++ 12: awaitable frames, std::string in Beast, Asio's fences.
   target_compile_options(duet_options INTERFACE -Wno-mismatched-new-delete -Wno-restrict)
@@ -60,7 +71,9 @@ function(duet_pch target header)
   endif()
 endfunction()
 duet_pch(duet_pch pch.hpp)
-duet_pch(duet_test_pch test_pch.hpp)
+if(NOT DUET_ONLY_RUNTIME)
+  duet_pch(duet_test_pch test_pch.hpp)
+endif()
 
 function(duet_use_pch target from)
   if(DUET_PCH)
@@ -73,8 +86,10 @@ function(duet_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
   list(TRANSFORM ARG_DEPS PREPEND duet_)
   add_library(duet_${name} STATIC ${ARG_SRCS})
-  target_include_directories(duet_${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(duet_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} Boost::headers PRIVATE duet_options)
+  # Our options stay ours: what is installed exports neither them nor this folder.
+  target_include_directories(duet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(duet_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} Boost::headers
+    PRIVATE $<BUILD_INTERFACE:duet_options>)
   duet_use_pch(duet_${name} duet_pch)
 endfunction()
 

@@ -4,6 +4,7 @@ function(duet_check_headers)
   file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/runtime/*.hpp ${PROJECT_SOURCE_DIR}/text/*.hpp ${PROJECT_SOURCE_DIR}/device/*.hpp
        ${PROJECT_SOURCE_DIR}/actors/*.hpp ${PROJECT_SOURCE_DIR}/http/*.hpp ${PROJECT_SOURCE_DIR}/config/*.hpp)
+  list(FILTER headers EXCLUDE REGEX "^runtime/examples/")   # programs of their own, against an installed runtime/
   set(sources)
   foreach(header IN LISTS headers)
     string(REPLACE "/" "_" name ${header})

@@ -1,0 +1,17 @@
+# install_headers.cmake: copies the headers of `folders` below `source` to `target`; "runtime/... becomes "duet/runtime/... in includes.
+foreach(folder IN LISTS folders)
+  file(GLOB headers RELATIVE ${source} ${source}/${folder}/*.hpp)
+  foreach(header IN LISTS headers)
+    file(READ ${source}/${header} text)
+    string(REPLACE "#include \"runtime/" "#include \"duet/runtime/" text "${text}")
+    set(old "")
+    if(EXISTS ${target}/${header})
+      file(READ ${target}/${header} old)
+    endif()
+    if(NOT old STREQUAL text)   # hosts are not rebuilt for nothing
+      message(STATUS "Installing: ${target}/${header}")
+      file(WRITE ${target}/${header} "${text}")
+    endif()
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${target}/${header})
+  endforeach()
+endforeach()
