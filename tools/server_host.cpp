@@ -11,6 +11,7 @@
 #include "runtime/real_clock.hpp"
 #include "runtime/real_completion_source.hpp"
 #include "runtime/real_random.hpp"
+#include "runtime/real_stall_watch.hpp"
 #include "runtime/system.hpp"
 #include "tools/answer_script.hpp"
 #include "tools/arguments.hpp"
@@ -56,6 +57,9 @@ class ServerHost::Impl {
     system.pumps = config_.runtime.threads;
     system_ = std::make_unique<runtime::System>(io_.get_executor(), system);
     make_admin();
+    runtime::StallWatchOptions stalls;
+    stalls.on_stall = [this](const runtime::Stall& stall) { log_stall(stall); };
+    stalls_ = std::make_unique<runtime::RealStallWatch>(*system_, std::move(stalls));
     service_ = std::make_unique<actors::DuetService>(*system_, *adapter_, std::move(package),
                                                      config_.service, hooks());
     http::ServerContext context{io_.get_executor(), reserved_.get_executor(), clock_, random_,
@@ -121,6 +125,17 @@ class ServerHost::Impl {
 
   void info(const char* event, const boost::json::object& fields) {
     log_.write(LogLevel::info, event, fields);
+  }
+
+  // On the watch's thread.
+  void log_stall(const runtime::Stall& stall) {
+    const runtime::ActorSnapshot& actor = stall.actor;
+    log_.write(LogLevel::warning, "stall",
+               {{"actor", actor.name},
+                {"number", actor.number},
+                {"message", actor.message},
+                {"held_ms", std::chrono::duration<double, std::milli>(stall.held).count()},
+                {"at", actor.file.empty() ? "" : actor.file + ":" + std::to_string(actor.line)}});
   }
 
   void log_start(const device::Package& package) {
@@ -262,6 +277,7 @@ class ServerHost::Impl {
   std::unique_ptr<device::CombinedAdapter> adapter_;
   std::unique_ptr<runtime::System> system_;
   std::unique_ptr<runtime::inspect::Server> admin_;
+  std::unique_ptr<runtime::RealStallWatch> stalls_;
   std::unique_ptr<actors::DuetService> service_;
   std::unique_ptr<http::Server> server_;
   bool listening_ = false;
