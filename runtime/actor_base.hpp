@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 namespace duet::runtime {
 
@@ -33,6 +34,9 @@ class ActorBase {
 
   /// Somebody asked the actor to end.
   virtual void stop_requested() = 0;
+
+  /// The actor is to end whether it wants to or not; `why` becomes that of its exit reason.
+  virtual void kill(std::exception_ptr why) { end(ExitReason(ExitKind::killed, std::move(why))); }
 
   /// Ends the actor's object; all that it waits for is let go of.
   virtual void destroy() noexcept = 0;

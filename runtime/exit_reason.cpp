@@ -13,6 +13,8 @@ const char* to_string(ExitKind kind) noexcept {
       return "stopped";
     case ExitKind::failed:
       return "failed";
+    case ExitKind::killed:
+      return "killed";
     case ExitKind::gone:
       return "gone";
   }

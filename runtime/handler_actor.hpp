@@ -6,6 +6,7 @@
 #include "runtime/detail/callbacks.hpp"
 #include "runtime/detail/message_node.hpp"
 #include "runtime/detail/spawn.hpp"
+#include "runtime/link.hpp"
 #include "runtime/monitor.hpp"
 #include "runtime/ref.hpp"
 
@@ -98,15 +99,45 @@ class HandlerActor : public ActorBase {
     detail::begin_offload(*this, std::move(function), std::move(callback));
   }
 
-  /// A Down comes to on() when `watched` ends; at once if it has ended.
+  /// A Down comes to on() when `watched` ends; at once if it has ended. Once a call: who monitors
+  /// twice is told twice.
   template <Language N>
   requires HasMessage<M, Down>
   void monitor(const Ref<N>& watched) const { detail::monitor<M>(watched.address(), self()); }
+  /// Takes all our monitors of `watched` back. A Down that is on its way still comes.
+  template <Language N>
+  void demonitor(const Ref<N>& watched) const {
+    detail::send_unmonitor(watched.address(), address(), false);
+  }
+
+  /// As those of Self.
+  template <Language N>
+  void link(const Ref<N>& other) {
+    detail::link(*this, other.address());
+  }
+  template <Language N>
+  requires HasMessage<M, Down>
+  void link_told(const Ref<N>& other) { detail::link_told<M>(*this, other.address()); }
+  template <Language N>
+  void unlink(const Ref<N>& other) {
+    detail::unlink(*this, other.address());
+  }
 
   /// As System::spawn(); the new actor is our child.
   template <typename Y = void, typename... Args>
   auto spawn_child(const ActorOptions& options, Args&&... args) const {
     return detail::spawn<Y>(core(), options, std::forward<Args>(args)...);
+  }
+
+  /// As spawn_child() and link() or monitor() in one: no end can be missed in between.
+  template <typename Y = void, typename... Args>
+  auto spawn_linked(const ActorOptions& options, Args&&... args) {
+    return detail::spawn_linked<Y>(*this, options, std::forward<Args>(args)...);
+  }
+  template <typename Y = void, typename... Args>
+  requires HasMessage<M, Down>
+  auto spawn_monitored(const ActorOptions& options, Args&&... args) {
+    return detail::spawn_monitored<M, Y>(*this, options, std::forward<Args>(args)...);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "runtime/ask.hpp"
 #include "runtime/behaviour.hpp"
 #include "runtime/detail/waits.hpp"
+#include "runtime/link.hpp"
 #include "runtime/monitor.hpp"
 #include "runtime/ref.hpp"
 #include "runtime/system.hpp"
@@ -97,15 +98,48 @@ class Self {
   /// Of the message received last: who sent it, under which number, until when.
   [[nodiscard]] const Envelope& envelope() const noexcept { return actor_->envelope(); }
 
-  /// A Down comes here when `watched` ends; at once if it has ended. M must know Down.
+  /// A Down comes here when `watched` ends; at once if it has ended. M must know Down. Once a call:
+  /// who monitors twice is told twice.
   template <Language N>
   requires HasMessage<M, Down>
   void monitor(const Ref<N>& watched) const { detail::monitor<M>(watched.address(), ref()); }
+  /// Takes all our monitors of `watched` back. A Down that is on its way still comes.
+  template <Language N>
+  void demonitor(const Ref<N>& watched) const {
+    detail::send_unmonitor(watched.address(), ref().address(), false);
+  }
+
+  /// From now on, when one of both ends abnormally (failed, killed) the other is ended by force
+  /// with that reason; an end that is finished or stopped only dissolves the link. Linking to one
+  /// who has ended already ends us: how it ended can no longer be known.
+  template <Language N>
+  void link(const Ref<N>& other) const {
+    detail::link(*actor_, other.address());
+  }
+  /// As link(), but we are not ended: we get a Down, of any end, as from monitor().
+  template <Language N>
+  requires HasMessage<M, Down>
+  void link_told(const Ref<N>& other) const { detail::link_told<M>(*actor_, other.address()); }
+  /// Takes the links between both back. An end that is on its way still comes.
+  template <Language N>
+  void unlink(const Ref<N>& other) const {
+    detail::unlink(*actor_, other.address());
+  }
 
   /// As System::spawn(); the new actor is our child.
   template <typename X = void, typename... Args>
   auto spawn(const ActorOptions& options, Args&&... args) const {
     return detail::spawn<X>(actor_->core(), options, std::forward<Args>(args)...);
+  }
+  /// As spawn() and link() or monitor() in one: no end can be missed in between.
+  template <typename X = void, typename... Args>
+  auto spawn_linked(const ActorOptions& options, Args&&... args) const {
+    return detail::spawn_linked<X>(*actor_, options, std::forward<Args>(args)...);
+  }
+  template <typename X = void, typename... Args>
+  requires HasMessage<M, Down>
+  auto spawn_monitored(const ActorOptions& options, Args&&... args) const {
+    return detail::spawn_monitored<M, X>(*actor_, options, std::forward<Args>(args)...);
   }
   /// As System::stop().
   template <Language N>

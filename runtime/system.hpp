@@ -9,8 +9,10 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace duet::runtime {
@@ -53,6 +55,14 @@ class System {
   template <Language M>
   bool stop(const Ref<M>& actor) const noexcept {
     return detail::Core::request_stop(actor.address());
+  }
+
+  /// Ends one actor whether it wants to or not, with `why` as its exit reason's text: a handler
+  /// actor at its next turn, a behaviour where it waits (what it awaits is cancelled). Code that
+  /// blocks or computes cannot be ended. False if it has ended.
+  template <Language M>
+  bool kill(const Ref<M>& actor, const std::string& why) const {
+    return detail::Core::kill(actor.address(), std::make_exception_ptr(KilledError(why)));
   }
 
   /// Reads side records; never waits for an actor.

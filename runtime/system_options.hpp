@@ -16,6 +16,10 @@ class Random;
 class Scheduler;
 struct ActorFailure;
 
+namespace detail {
+struct MonitorNode;
+}   // namespace detail
+
 struct SystemOptions {
   std::string name = "duet";
   std::uint32_t pumps = 1;   ///< the threads that run the host's executor
@@ -46,6 +50,10 @@ struct ActorOptions {
   /// Ref::send_and_run() may run it on the sender's thread: for those that a completion thread
   /// feeds.
   bool run_on_completion_thread = false;
+
+  // Set by the runtime itself.
+  bool supervised = false;                        ///< System::stop() leaves it to its supervisor
+  detail::MonitorNode* first_watcher = nullptr;   ///< watches from the first moment
 };
 
 }   // namespace duet::runtime

@@ -136,7 +136,11 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
 
 void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
   if (exception == nullptr || (unwinding_ && says_cancelled(exception))) {
-    end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
+    if (killed_why_ != nullptr) {
+      end(ExitReason(ExitKind::killed, killed_why_));
+    } else {
+      end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
+    }
   } else {
     end(ExitReason(ExitKind::failed, exception));
   }
@@ -145,6 +149,11 @@ void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
 void BehaviourActor::abandon_waits() noexcept {
   receiving_ = nullptr;
   while (Pending* const pending = this->pending().first()) pending->abandon();
+}
+
+void BehaviourActor::kill(std::exception_ptr why) {
+  if (killed_why_ == nullptr) killed_why_ = std::move(why);
+  unwind();
 }
 
 void BehaviourActor::unwind() {

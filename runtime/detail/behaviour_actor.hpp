@@ -52,6 +52,10 @@ class BehaviourActor : public ActorBase {
  public:
   Outcome activate() noexcept override;
 
+  /// Unwinds it like a stop, so that the operations it awaits are cancelled; only the reason
+  /// differs.
+  void kill(std::exception_ptr why) override;
+
   /// The next message, if the activation may still handle one.
   [[nodiscard]] MessageHeader* try_message() noexcept;
 
@@ -93,6 +97,7 @@ class BehaviourActor : public ActorBase {
 
   Envelope envelope_;
   boost::asio::cancellation_signal signal_;
+  std::exception_ptr killed_why_;   // null unless killed
   MessageWait* receiving_ = nullptr;
   const void* root_ = nullptr;
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle

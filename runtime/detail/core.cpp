@@ -52,8 +52,35 @@ struct StopNode : Node {
     actor.stop_requested();
   }
 };
+/// The order to end by force in a mailbox.
+struct KillNode : Node {
+  explicit KillNode(std::exception_ptr reason) noexcept : why(std::move(reason)) {}
+  static void drop(Node& node, errc) noexcept { destroy(static_cast<KillNode*>(&node)); }
+  static void run(Node& node, ActorBase& actor) {
+    std::exception_ptr why = std::move(static_cast<KillNode&>(node).why);
+    destroy(static_cast<KillNode*>(&node));
+    actor.kill(std::move(why));
+  }
+  std::exception_ptr why;
+};
+constexpr NodeOps kill_ops = {&KillNode::drop,     &KillNode::run,           nullptr,     "kill",
+                              NodeOps::Kind::task, MessageClass::guaranteed, Lane::urgent};
+
 constexpr NodeOps stop_ops = {&StopNode::drop,     &StopNode::run,           nullptr,     "stop",
                               NodeOps::Kind::task, MessageClass::guaranteed, Lane::urgent};
+
+template <typename N, typename... Args>
+bool push_order(const Address& address, const NodeOps& ops, Args&&... args) noexcept {
+  if (address.empty()) return false;
+  const Inside inside(address.slot()->arena());
+  if (!inside || !address.alive()) return false;
+  auto* const node = create<N>(std::forward<Args>(args)...);
+  node->ops = &ops;
+  node->generation = address.generation();
+  if (address.slot()->push(*node)) return true;
+  destroy(node);
+  return false;
+}
 
 }   // namespace
 
@@ -114,8 +141,10 @@ Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
   birth.bounded_max = options.bounded_max == 0 ? options_.bounded_max : options.bounded_max;
   birth.number = spawned_.fetch_add(1, std::memory_order_relaxed) + 1;
   birth.runs_inline = options.run_on_completion_thread;
+  birth.supervised = options.supervised;
   if (state.core == this) birth.parent = Address(state.slot, state.generation);
   const std::uint64_t generation = slot.open(birth, clock_->now());
+  if (options.first_watcher != nullptr) slot.monitors().add(*options.first_watcher);
   // A stop that began meanwhile may have looked at this slot before it was open.
   const Address address(&slot, generation);
   if (stop_begun_.load(std::memory_order_seq_cst)) request_stop(address);
@@ -124,15 +153,11 @@ Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
 }
 
 bool Core::request_stop(const Address& address) noexcept {
-  if (address.empty()) return false;
-  const Inside inside(address.slot()->arena());
-  if (!inside || !address.alive()) return false;
-  auto* const node = create<StopNode>();
-  node->ops = &stop_ops;
-  node->generation = address.generation();
-  if (address.slot()->push(*node)) return true;
-  destroy(node);
-  return false;
+  return push_order<StopNode>(address, stop_ops);
+}
+
+bool Core::kill(const Address& address, std::exception_ptr why) noexcept {
+  return push_order<KillNode>(address, kill_ops, std::move(why));
 }
 
 void Core::stop(Duration patience, std::function<void(StopReport)> done) {
@@ -146,7 +171,9 @@ void Core::stop(Duration patience, std::function<void(StopReport)> done) {
     stop_begun_.store(true, std::memory_order_seq_cst);
     clock_->arm(*stopping, clock_->now() + patience);
   }
-  for (Slot* const slot : living()) request_stop(Address(slot, slot->generation()));
+  for (Slot* const slot : living()) {
+    if (!slot->supervised()) request_stop(Address(slot, slot->generation()));
+  }
   if (live_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_stop();
 }
 

@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -51,6 +52,9 @@ class Core final : public std::enable_shared_from_this<Core> {
   void stop(Duration patience, std::function<void(StopReport)> done);
   /// Asks one actor to end. False if it has ended.
   static bool request_stop(const Address& address) noexcept;
+  /// Ends one actor by force: a handler actor at its next turn, a behaviour where it waits. False
+  /// if it has ended.
+  static bool kill(const Address& address, std::exception_ptr why) noexcept;
 
   void make_ready(Slot& slot) noexcept {
     ThreadState& state = thread_state();

@@ -5,7 +5,6 @@
 #include "runtime/assert.hpp"
 #include "runtime/detail/arena.hpp"
 #include "runtime/detail/core.hpp"
-#include "runtime/detail/monitor.hpp"
 
 #include <mutex>
 
@@ -88,6 +87,7 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   bounded_taken_.store(0, std::memory_order_relaxed);
   bounded_.store((generation & low_half) << 32U, std::memory_order_relaxed);
   runs_inline_.store(birth.runs_inline, std::memory_order_relaxed);
+  supervised_.store(birth.supervised, std::memory_order_relaxed);
   parent_.store(birth.parent.slot(), std::memory_order_relaxed);
   parent_generation_.store(birth.parent.generation(), std::memory_order_relaxed);
   sent_.store(0, std::memory_order_relaxed);
@@ -137,10 +137,7 @@ void Slot::end() noexcept {
       node->ops->drop(*node, errc::receiver_gone);
     }
   }
-  while (MonitorNode* monitor = monitors_) {
-    monitors_ = monitor->next_monitor;
-    monitor->fire(*monitor, Address(this, life), reason);
-  }
+  monitors_.tell_all(Address(this, life), reason);
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
   const std::uint64_t handled = handled_.load(std::memory_order_relaxed);
   side_.reset();
@@ -273,11 +270,6 @@ bool Slot::admit(MessageHeader& message) noexcept {
   arena_.core().count(DeadLetter::expired, *message.ops->row);
   message.ops->drop(message, errc::timed_out);
   return false;
-}
-
-void Slot::add_monitor(MonitorNode& monitor) noexcept {
-  monitor.next_monitor = monitors_;
-  monitors_ = &monitor;
 }
 
 }   // namespace detail

@@ -3,6 +3,7 @@
 
 #include "runtime/address.hpp"
 #include "runtime/detail/inbox.hpp"
+#include "runtime/detail/monitor.hpp"
 #include "runtime/detail/observer.hpp"
 #include "runtime/detail/side_record.hpp"
 #include "runtime/detail/thread_block.hpp"
@@ -21,7 +22,6 @@ namespace detail {
 
 class Arena;
 class Core;
-struct MonitorNode;
 
 /// Its memory stays with the process, so that a reference may be used at any time. Generations are
 /// odd while an actor lives here and even between two lives.
@@ -74,6 +74,11 @@ class alignas(64) Slot final : public Runnable {
     return runs_inline_.load(std::memory_order_relaxed);
   }
 
+  /// Its supervisor stops it when the system is stopped.
+  [[nodiscard]] bool supervised() const noexcept {
+    return supervised_.load(std::memory_order_relaxed);
+  }
+
   /// As push(); if the actor was idle and wants it, it then runs right here.
   [[nodiscard]] bool push_and_run(Node& node) noexcept;
 
@@ -83,6 +88,7 @@ class alignas(64) Slot final : public Runnable {
     ActorBase* actor;
     std::uint32_t bounded_max;
     bool runs_inline;
+    bool supervised;
     Address parent;
     std::uint64_t number;   // the system's running number
   };
@@ -155,7 +161,8 @@ class alignas(64) Slot final : public Runnable {
     sent_.store(number, std::memory_order_relaxed);
     return number;
   }
-  void add_monitor(MonitorNode& monitor) noexcept;
+  /// Who watches this life.
+  [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
   void make_ready() noexcept;
@@ -179,7 +186,7 @@ class alignas(64) Slot final : public Runnable {
   NodeList normal_;
   NodeList urgent_;
   NodeList tasks_;
-  MonitorNode* monitors_ = nullptr;
+  MonitorList monitors_;
   MessageHeader* latest_ = nullptr;   // guarded by latest_lock_
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> handled_ = 0;
@@ -190,6 +197,7 @@ class alignas(64) Slot final : public Runnable {
   std::atomic<std::uint64_t> parent_generation_ = 0;
   ShortLock latest_lock_;
   std::atomic<bool> runs_inline_ = false;
+  std::atomic<bool> supervised_ = false;
   std::atomic<std::uint64_t> number_ = 0;
 };
 
