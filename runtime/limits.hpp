@@ -35,4 +35,18 @@ inline constexpr std::size_t pooled_bytes_max = 2048;
 /// Nodes of one freelist chain: what threads trade with the depot at a time.
 inline constexpr std::uint32_t chain_nodes_max = 64;
 
+/// Restarts of a supervisor within its window unless its options say otherwise: what fails more
+/// often is not helped by one more.
+inline constexpr std::uint32_t restarts_max_default = 3;
+
+/// Children of a supervisor unless its options say otherwise; each costs about half a KiB.
+inline constexpr std::size_t children_max_default = 65536;
+
+/// Late children whose snapshots a supervisor keeps for its last report; more say nothing new.
+inline constexpr std::size_t late_children_max = 32;
+
+/// Tombstones unless their owner says otherwise: as many as requests may be on their way to one
+/// actor with the default bound of its mailbox.
+inline constexpr std::size_t tombstones_default = bounded_messages_default;
+
 }   // namespace duet::runtime::limits
