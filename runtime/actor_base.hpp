@@ -4,9 +4,11 @@
 #include "runtime/address.hpp"
 #include "runtime/detail/pending.hpp"
 #include "runtime/exit_reason.hpp"
+#include "runtime/properties.hpp"
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace duet::runtime {
@@ -37,6 +39,9 @@ class ActorBase {
 
   /// The actor is to end whether it wants to or not; `why` becomes that of its exit reason.
   virtual void kill(std::exception_ptr why) { end(ExitReason(ExitKind::killed, std::move(why))); }
+
+  /// What the actor says about itself; nothing if it does not.
+  [[nodiscard]] virtual std::optional<Properties> properties() const { return std::nullopt; }
 
   /// Ends the actor's object; all that it waits for is let go of.
   virtual void destroy() noexcept = 0;

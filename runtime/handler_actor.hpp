@@ -11,6 +11,7 @@
 #include "runtime/ref.hpp"
 
 #include <concepts>
+#include <optional>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,7 @@ namespace duet::runtime {
 /// one does not compile. They run one at a time; none may block. An exception that leaves one ends
 /// the actor as failed. X is constructed by spawn() on the spawner's thread, where it cannot use
 /// the members below yet; `void started()`, if there is one, runs on the strand before any message.
+/// `Properties snapshot() const`, if there is one, runs on the strand when somebody looks.
 template <typename X, Language M>
 class HandlerActor : public ActorBase {
  public:
@@ -40,6 +42,14 @@ class HandlerActor : public ActorBase {
       derived().on(Stop{});
     } else {
       end(ExitReason(ExitKind::stopped));
+    }
+  }
+
+  [[nodiscard]] std::optional<Properties> properties() const final {
+    if constexpr (requires(const X& x) { x.snapshot(); }) {
+      return static_cast<const X&>(*this).snapshot();
+    } else {
+      return std::nullopt;
     }
   }
 

@@ -9,11 +9,33 @@
 #include "runtime/ref.hpp"
 #include "runtime/system.hpp"
 
+#include <concepts>
 #include <source_location>
 #include <type_traits>
 #include <utility>
 
 namespace duet::runtime {
+
+/// While it lives, `function` is what the behaviour says about itself. Lies in the behaviour's
+/// frame: `const auto shown = self.describe([&] { return Properties{{"open", open}}; });`
+template <typename F>
+class Description {
+ public:
+  Description(detail::BehaviourActor& actor, F function)
+      : actor_(actor), function_(std::move(function)) {
+    before_ = actor_.set_describer(
+        {[](const void* object) { return static_cast<const Description*>(object)->function_(); },
+         this});
+  }
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
+  ~Description() { actor_.set_describer(before_); }
+
+ private:
+  detail::BehaviourActor& actor_;
+  const F function_;
+  detail::Describer before_;
+};
 
 /// The first parameter of a behaviour: itself. A pointer; valid in the behaviour's own frames.
 ///
@@ -97,6 +119,14 @@ class Self {
 
   /// Of the message received last: who sent it, under which number, until when.
   [[nodiscard]] const Envelope& envelope() const noexcept { return actor_->envelope(); }
+
+  /// Until the result is destroyed, `function()` gives the Properties that inspection shows of this
+  /// actor. It runs on the strand, between two awaits; it must not wait.
+  template <std::invocable F>
+  requires std::same_as<std::invoke_result_t<const F&>, Properties>
+  [[nodiscard]] Description<F> describe(F function) const {
+    return Description<F>(*actor_, std::move(function));
+  }
 
   /// A Down comes here when `watched` ends; at once if it has ended. M must know Down. Once a call:
   /// who monitors twice is told twice.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/detail/core.hpp"
+#include "runtime/detail/description.hpp"
 #include "runtime/detail/spawn.hpp"
 #include "runtime/ref.hpp"
 #include "runtime/snapshot.hpp"
@@ -9,9 +10,11 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -67,6 +70,14 @@ class System {
 
   /// Reads side records; never waits for an actor.
   [[nodiscard]] SystemSnapshot snapshot() const { return core_->snapshot(); }
+
+  /// Asks one actor, by its number in a snapshot, what it says about itself: `Properties snapshot()
+  /// const` of a handler actor, Self::describe() of a behaviour. `done` is called once, and must
+  /// not throw: on the actor's strand; or with nothing if it says nothing, has ended or ends first.
+  /// An actor that is stuck does not come to it: what it does the snapshot tells.
+  void describe(std::uint64_t number, std::function<void(std::optional<Properties>)> done) const {
+    detail::describe(core_->find(number), std::move(done));
+  }
 
   /// Valid until the system or its host's context ends.
   [[nodiscard]] Clock& clock() const noexcept { return core_->clock(); }

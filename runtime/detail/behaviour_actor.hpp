@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/actor_base.hpp"
+#include "runtime/detail/description.hpp"
 #include "runtime/detail/node.hpp"
 #include "runtime/detail/slot.hpp"
 
@@ -9,7 +10,9 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <source_location>
+#include <utility>
 
 namespace duet::runtime::detail {
 
@@ -56,6 +59,15 @@ class BehaviourActor : public ActorBase {
   /// differs.
   void kill(std::exception_ptr why) override;
 
+  [[nodiscard]] std::optional<Properties> properties() const final {
+    if (describer_.call == nullptr) return std::nullopt;
+    return describer_.call(describer_.object);
+  }
+  /// Returns the one before.
+  Describer set_describer(const Describer& describer) noexcept {
+    return std::exchange(describer_, describer);
+  }
+
   /// The next message, if the activation may still handle one.
   [[nodiscard]] MessageHeader* try_message() noexcept;
 
@@ -99,6 +111,7 @@ class BehaviourActor : public ActorBase {
   boost::asio::cancellation_signal signal_;
   std::exception_ptr killed_why_;   // null unless killed
   MessageWait* receiving_ = nullptr;
+  Describer describer_;
   const void* root_ = nullptr;
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;

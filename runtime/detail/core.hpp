@@ -95,6 +95,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   [[nodiscard]] bool compute(BlockingCall& call);
 
   [[nodiscard]] SystemSnapshot snapshot() const;
+  /// The living actor of that number, or an empty address.
+  [[nodiscard]] Address find(std::uint64_t number) const;
   [[nodiscard]] std::vector<TypeSnapshot> type_snapshots() const;
   [[nodiscard]] ActorSnapshot snapshot(const Slot& slot) const;
   /// Slots of living actors in the order they were spawned, so that nothing depends on which place

@@ -62,6 +62,16 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
   return actor;
 }
 
+Address Core::find(std::uint64_t number) const {
+  const Inside inside(*arena_);
+  if (finished() || !inside) return {};
+  for (Slot* const slot : arena_->slots()) {
+    const std::uint64_t generation = slot->generation();
+    if (generation % 2 == 1 && slot->number() == number) return Address(slot, generation);
+  }
+  return {};
+}
+
 std::vector<TypeSnapshot> Core::type_snapshots() const {
   std::vector<TypeSnapshot> types(TypeRow::count());
   for (std::uint32_t i = 0; i < types.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -24,16 +25,23 @@ std::string_view target_of(const Request& request) noexcept {
   return {request.target().data(), request.target().size()};
 }
 
-Response actor(const System& system, const Request& request, std::string_view text) {
+/// Of /actors/NUMBER; 0, which no actor has, if it is no number.
+std::uint64_t number_in(std::string_view target) noexcept {
+  const std::string_view text = target.substr(one_actor.size());
   std::uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc{} && end == text.data() + text.size()) {
-    const SystemSnapshot snapshot = system.snapshot();
-    for (const ActorSnapshot& found : snapshot.actors) {
-      if (found.number == number) {
-        return json_response(request, http::status::ok, actor_json(found, snapshot.now));
-      }
-    }
+  return code == std::errc{} && end == text.data() + text.size() ? number : 0;
+}
+
+Response actor(const System& system, const Request& request,
+               const std::optional<Properties>& properties) {
+  const std::uint64_t number = number_in(target_of(request));
+  const SystemSnapshot snapshot = system.snapshot();
+  for (const ActorSnapshot& found : snapshot.actors) {
+    if (found.number != number) continue;
+    json::object object = actor_json(found, snapshot.now).as_object();
+    object["properties"] = properties ? properties_json(*properties) : json::value(nullptr);
+    return json_response(request, http::status::ok, object);
   }
   return error_response(request, http::status::not_found, "no living actor has this number");
 }
@@ -69,6 +77,17 @@ Response error_response(const Request& request, http::status status, std::string
   return json_response(request, status, json::object{{"error", message}});
 }
 
+void answer_later(const System& system, const Request& request,
+                  std::function<void(Response)> done) {
+  const std::string_view target = target_of(request);
+  const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
+  if (!reads || !target.starts_with(one_actor)) return done(answer(system, request));
+  system.describe(number_in(target),
+                  [&system, request, done = std::move(done)](std::optional<Properties> said) {
+                    done(actor(system, request, said));
+                  });
+}
+
 Response answer(const System& system, const Request& request) {
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
     Response response =
@@ -86,7 +105,7 @@ Response answer(const System& system, const Request& request) {
     return json_response(request, http::status::ok, types_json(system.snapshot().types));
   }
   if (target.starts_with(one_actor)) {
-    return actor(system, request, target.substr(one_actor.size()));
+    return actor(system, request, std::nullopt);
   }
   return error_response(request, http::status::not_found,
                         "try /actors, /actors/NUMBER, /counters or /types");

@@ -9,6 +9,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/json/value.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,9 +21,13 @@ using Response = boost::beast::http::response<boost::beast::http::string_body>;
 /// True for the paths that answer() knows: /actors, /actors/NUMBER, /counters, /types.
 [[nodiscard]] bool is_inspection(const Request& request) noexcept;
 
-/// GET or HEAD /actors (the tree), /actors/NUMBER, /counters, /types. Else 404 or 405 with a JSON error.
-/// Any thread; it never waits for an actor.
+/// GET or HEAD /actors (the tree), /actors/NUMBER, /counters, /types. Else 404 or 405 with a JSON
+/// error. Any thread; it never waits for an actor.
 [[nodiscard]] Response answer(const System& system, const Request& request);
+
+/// As answer(); one actor's answer has "properties" as well: what it says about itself, or null.
+/// `done` is called once: now, or, for an actor, when it comes to it, on its strand.
+void answer_later(const System& system, const Request& request, std::function<void(Response)> done);
 
 /// A whole answer to `request`; without the body for HEAD. For pages of the host.
 [[nodiscard]] Response text_response(const Request& request, boost::beast::http::status status,

@@ -5,11 +5,10 @@
 #include "runtime/real_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/concurrent_channel.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -37,7 +36,22 @@ using Protocol = asio::local::stream_protocol;
 using Socket = Protocol::socket;
 using Acceptor = Protocol::acceptor;
 
+/// An actor that has not come to it by then is stuck or overloaded, and a person waits.
+constexpr Duration actor_patience = std::chrono::milliseconds(250);
+
 constexpr std::size_t buffer_bytes = 64 * 1024;   // bounds header_bytes_max; a connection has one
+
+/// What a client that sent this is told; unknown if it has gone or sent nothing.
+http::status status_of(const boost::system::error_code& error) noexcept {
+  if (error == http::error::end_of_stream || error == http::error::partial_message)
+    return http::status::unknown;
+  if (error == http::error::header_limit) return http::status::request_header_fields_too_large;
+  if (error == http::error::body_limit || error == http::error::unexpected_body)
+    return http::status::payload_too_large;
+  if (error.category() == http::make_error_code(http::error::bad_method).category())
+    return http::status::bad_request;
+  return http::status::unknown;
+}
 
 /// Removes a socket file that a process left behind; one that is listened on is kept.
 void remove_stale(const asio::any_io_executor& strand, const std::string& path) {
@@ -66,6 +80,7 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
+  class Answering;
   class Connection;
 
   [[nodiscard]] bool allowed(Socket& socket) const {
@@ -79,7 +94,7 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
                options.allowed_uids.end();
   }
 
-  [[nodiscard]] asio::awaitable<Response> ask_host(const Request& request) const;
+  [[nodiscard]] asio::awaitable<Response> respond(const Request& request) const;
   static asio::awaitable<void> accept_loop(std::shared_ptr<Shared> shared);
   static asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   void close() noexcept;
@@ -90,7 +105,7 @@ struct Server::Shared : std::enable_shared_from_this<Shared> {
   const asio::any_io_executor strand;
   const System& system;
   const ServerOptions options;
-  RealClock clock;
+  mutable RealClock clock;
   Acceptor acceptor;
   std::vector<Connection*> connections;                    // of the strand
   int spare = ::open("/dev/null", O_RDONLY | O_CLOEXEC);   // given up for a moment by shed()
@@ -142,6 +157,51 @@ class Server::Shared::Connection final : public Timer,
   std::shared_ptr<Connection> held_;
 };
 
+/// One answer on its way. The coroutine that waits owns it; who answers, on any thread, may come
+/// late or never, so he knows it weakly.
+class Server::Shared::Answering final : public Timer,
+                                        public std::enable_shared_from_this<Answering> {
+ public:
+  Answering(const Shared& owner, const Request& request)
+      : shared_(owner), request_(request), answers_(owner.strand, 1) {}
+  ~Answering() override = default;
+
+  /// The first counts: nobody takes a second one.
+  void answer(Response response) {
+    answers_.try_send(boost::system::error_code(), std::move(response));
+  }
+  [[nodiscard]] auto async_answer() { return answers_.async_receive(asio::use_awaitable); }
+
+  /// Until disarmed: after a while the answer without what the actor says.
+  void limit_time() {
+    held_ = shared_from_this();
+    shared_.clock.arm(*this, shared_.clock.now() + actor_patience);
+  }
+  void expired() noexcept override {
+    const auto self = std::move(held_);
+    answer(inspect::answer(shared_.system, request_));
+  }
+  class Disarm {
+   public:
+    explicit Disarm(Answering& answering) noexcept : answering_(answering) {}
+    ~Disarm() {
+      if (answering_.shared_.clock.cancel(answering_)) answering_.held_.reset();
+    }
+    Disarm(const Disarm&) = delete;
+    Disarm& operator=(const Disarm&) = delete;
+
+   private:
+    Answering& answering_;
+  };
+
+ private:
+  using Answers = asio::experimental::concurrent_channel<void(boost::system::error_code, Response)>;
+  const Shared& shared_;
+  const Request request_;
+  Answers answers_;
+  std::shared_ptr<Answering> held_;   // while the timer is armed
+};
+
 bool Server::Shared::shed() noexcept {
   if (spare >= 0) ::close(spare);
   const int peer =
@@ -157,19 +217,19 @@ void Server::Shared::close() noexcept {
   for (Connection* const connection : connections) connection->close();
 }
 
-asio::awaitable<Response> Server::Shared::ask_host(const Request& request) const {
-  auto start = [&](auto handler) {
-    // The host's callback may be copied; a handler may not.
-    auto waiting = std::make_shared<decltype(handler)>(std::move(handler));
-    options.pages(request, [waiting](Response response) {
-      const auto executor = asio::get_associated_executor(*waiting);
-      asio::post(executor, [waiting, response = std::move(response)]() mutable {
-        std::move (*waiting)(std::move(response));
-      });
-    });
+asio::awaitable<Response> Server::Shared::respond(const Request& request) const {
+  const auto answering = std::make_shared<Answering>(*this, request);
+  const Answering::Disarm disarm(*answering);
+  auto done = [weak = std::weak_ptr(answering)](Response response) {
+    if (const auto waiting = weak.lock()) waiting->answer(std::move(response));
   };
-  using Token = const asio::use_awaitable_t<>;
-  co_return co_await asio::async_initiate<Token, void(Response)>(start, asio::use_awaitable);
+  if (options.pages && !is_inspection(request)) {
+    options.pages(request, std::move(done));
+  } else {
+    answering->limit_time();
+    answer_later(system, request, std::move(done));
+  }
+  co_return co_await answering->async_answer();
 }
 
 asio::awaitable<void> Server::Shared::serve(std::shared_ptr<Connection> connection) {
@@ -184,16 +244,17 @@ asio::awaitable<void> Server::Shared::serve(std::shared_ptr<Connection> connecti
     const auto [read_error, read] =
         co_await http::async_read(connection->socket, connection->buffer, parser, token);
     if (read_error) {
+      const http::status status = status_of(read_error);
+      if (status != http::status::unknown) {
+        Response refused = error_response(parser.get(), status, read_error.message());
+        refused.keep_alive(false);
+        co_await http::async_write(connection->socket, refused, token);
+      }
       connection->unlimit_time();
       co_return;
     }
     const Request& request = parser.get();
-    Response response;
-    if (options.pages && !is_inspection(request)) {
-      response = co_await connection->shared->ask_host(request);
-    } else {
-      response = answer(connection->shared->system, request);
-    }
+    const Response response = co_await connection->shared->respond(request);
     const auto [write_error, written] =
         co_await http::async_write(connection->socket, response, token);
     connection->unlimit_time();

@@ -75,6 +75,14 @@ json::value counters_json(const SystemCounters& counters) {
   return object;
 }
 
+json::value properties_json(const Properties& properties) {
+  json::object object;
+  for (const Property& property : properties) {
+    std::visit([&](const auto& value) { object[property.name] = value; }, property.value);
+  }
+  return object;
+}
+
 json::value types_json(const std::vector<TypeSnapshot>& types) {
   json::object object;
   for (const TypeSnapshot& type : types) {

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -49,6 +50,23 @@ class Family final : public duet::runtime::HandlerActor<Family, Plain> {
     spawn_child("asker", asks, holder);
   }
   void on(Result) { finish(); }
+  [[nodiscard]] duet::runtime::Properties snapshot() const {
+    return {{"children", std::int64_t{2}}};
+  }
+};
+
+/// Holds its thread until the test opens.
+class Stuck final : public duet::runtime::HandlerActor<Stuck, Plain> {
+ public:
+  Stuck(std::latch& entered, std::latch& open) : entered_(entered), open_(open) {}
+  void on(Result) {
+    entered_.count_down();
+    open_.wait();
+  }
+
+ private:
+  std::latch& entered_;
+  std::latch& open_;
 };
 
 class Patient final : public duet::runtime::HandlerActor<Patient, Plain> {
@@ -75,6 +93,17 @@ struct Directory {
   std::filesystem::path path;
 };
 
+std::string exchange_at(const std::string& path, const std::string& request) {
+  boost::asio::io_context client;
+  Protocol::socket socket(client);
+  socket.connect(Protocol::endpoint(path));
+  boost::system::error_code error;
+  boost::asio::write(socket, boost::asio::buffer(request), error);
+  std::string answer;
+  boost::asio::read(socket, boost::asio::dynamic_buffer(answer), error);
+  return answer;
+}
+
 /// A system and its server on a thread; ends with the object.
 struct Served {
   explicit Served(inspect::ServerOptions options = {}) : system(io.get_executor()) {
@@ -89,16 +118,7 @@ struct Served {
     io.stop();
     thread.join();
   }
-  std::string exchange(const std::string& request) const {
-    boost::asio::io_context client;
-    Protocol::socket socket(client);
-    socket.connect(Protocol::endpoint(path));
-    boost::system::error_code error;
-    boost::asio::write(socket, boost::asio::buffer(request), error);
-    std::string answer;
-    boost::asio::read(socket, boost::asio::dynamic_buffer(answer), error);
-    return answer;
-  }
+  std::string exchange(const std::string& request) const { return exchange_at(path, request); }
   Directory directory;
   std::string path;
   boost::asio::io_context io;
@@ -210,16 +230,54 @@ BOOST_AUTO_TEST_CASE(a_client_of_the_same_user_gets_the_tree_over_the_socket) {
   BOOST_TEST(answer.find("late_replies") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(bad_requests_are_disconnected_and_the_next_client_is_served) {
+BOOST_AUTO_TEST_CASE(bad_requests_are_told_so_and_the_next_client_is_served) {
   inspect::ServerOptions options;
   options.header_bytes_max = 1024;
   const Served served(options);
-  BOOST_TEST(served.exchange("nonsense\r\n\r\n").empty());
-  BOOST_TEST(served.exchange("GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n").empty());
-  BOOST_TEST(served.exchange("GET /actors HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello").empty());
+  BOOST_TEST(served.exchange("nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
+  BOOST_TEST(served.exchange("GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n")
+                 .starts_with("HTTP/1.1 431 "));
+  BOOST_TEST(served.exchange("GET /actors HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello")
+                 .starts_with("HTTP/1.1 413 "));
   const std::string answer =
       served.exchange("GET /actors HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   BOOST_TEST(answer.find("HTTP/1.1 200 OK") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(one_actor_comes_with_what_it_says_about_itself) {
+  const Served served;
+  const auto page = [&](int number) {
+    return served.exchange("GET /actors/" + std::to_string(number) +
+                           " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
+  BOOST_TEST(page(1).find(R"("properties":{"children":2})") != std::string::npos);
+  BOOST_TEST(page(2).find(R"("properties":null)") != std::string::npos);
+  BOOST_TEST(page(9).starts_with("HTTP/1.1 404 "));
+}
+
+BOOST_AUTO_TEST_CASE(one_actor_that_is_stuck_is_shown_without_it) {
+  boost::asio::io_context io;
+  duet::runtime::System system(io.get_executor());
+  std::latch entered(1);
+  std::latch open(1);
+  system.spawn<Stuck>("stuck", entered, open).send(Result{});
+  std::thread loop([&] { io.run(); });
+  entered.wait();
+  const Directory directory;
+  inspect::ServerOptions options;
+  options.path = (directory.path / "s").string();
+  boost::asio::io_context reserved;
+  std::optional<inspect::Server> server(std::in_place, reserved.get_executor(), system, options);
+  std::thread other([&] { reserved.run(); });
+  const std::string answer =
+      exchange_at(options.path, "GET /actors/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  server.reset();   // before the actor comes to it
+  open.count_down();
+  loop.join();
+  other.join();
+  BOOST_TEST(answer.find(R"("state":"running")") != std::string::npos);
+  BOOST_TEST(answer.find(R"("message":"Result")") != std::string::npos);
+  BOOST_TEST(answer.find(R"("properties":null)") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_path_in_use_is_an_error_and_a_stale_one_is_replaced) {

@@ -10,7 +10,10 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <thread>
+#include <type_traits>
 
 using namespace duet::test;
 namespace runtime = duet::runtime;
@@ -92,9 +95,103 @@ void check_stall(ThreadedHost& host, const runtime::Ref<DoorLanguage>& actor, Do
   door.open.count_down();
 }
 
+using Plain = std::variant<Result>;
+
+/// Says what it has counted; throws once it has counted to three.
+class Counter final : public runtime::HandlerActor<Counter, Plain> {
+ public:
+  void on(Result) { ++count_; }
+  [[nodiscard]] runtime::Properties snapshot() const {
+    if (count_ == 3) throw std::runtime_error("three");
+    return {{"count", count_}, {"even", count_ % 2 == 0}};
+  }
+
+ private:
+  std::int64_t count_ = 0;
+};
+
+runtime::Behaviour adds_up(runtime::Self<Plain> self) {
+  std::int64_t sum = 0;
+  const auto shown = self.describe([&] { return runtime::Properties{{"sum", sum}}; });
+  {
+    const auto inner = self.describe([] { return runtime::Properties{{"phase", "first"}}; });
+    sum += std::get<Result>(co_await self.receive()).number;
+  }
+  for (;;) sum += std::get<Result>(co_await self.receive()).number;
+}
+
+/// "name=value ..." of what the actor says; "nothing", or "never" if it has not answered.
+template <typename M>
+std::string said(Host& host, const runtime::Ref<M>& actor) {
+  host.run_ready();   // it says so before the messages that wait
+  std::string text = "never";
+  host.system.describe(actor.address().number(), [&](std::optional<runtime::Properties> said) {
+    text = said ? "" : "nothing";
+    if (!said) return;
+    for (const runtime::Property& property : *said) {
+      text += property.name + "=";
+      std::visit(
+          [&](const auto& value) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+              text += value;
+            } else {
+              text += std::to_string(value);
+            }
+          },
+          property.value);
+      text += " ";
+    }
+  });
+  host.run_ready();
+  return text;
+}
+
 }   // namespace
 
 BOOST_AUTO_TEST_SUITE(inspection_of_actors)
+
+BOOST_AUTO_TEST_CASE(an_actor_says_what_its_snapshot_gives_and_lives_on_if_that_throws) {
+  Host host;
+  const auto counter = host.system.spawn<Counter>("counter");
+  BOOST_TEST(said(host, counter) == "count=0 even=1 ");
+  for (int i = 0; i < 3; ++i) counter.send(Result{});
+  BOOST_TEST(said(host, counter) == "nothing");
+  counter.send(Result{});
+  BOOST_TEST(said(host, counter) == "count=4 even=1 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_behaviour_says_what_its_innermost_description_gives) {
+  Host host;
+  const auto adder = host.system.spawn("adder", adds_up);
+  BOOST_TEST(said(host, adder) == "phase=first ");
+  adder.send(Result{5});
+  BOOST_TEST(said(host, adder) == "sum=5 ");
+  adder.send(Result{7});
+  BOOST_TEST(said(host, adder) == "sum=12 ");
+}
+
+BOOST_AUTO_TEST_CASE(who_says_nothing_has_ended_or_never_lived_is_answered_for_at_once) {
+  Host host;
+  std::vector<std::string> log;
+  const auto recorder = host.system.spawn<Recorder>("recorder", log);
+  BOOST_TEST(said(host, recorder) == "nothing");
+  host.system.stop(recorder);
+  host.run_ready();
+  BOOST_TEST(said(host, recorder) == "nothing");
+  BOOST_TEST(said(host, runtime::Ref<Language>()) == "nothing");
+}
+
+BOOST_AUTO_TEST_CASE(an_actor_that_ends_before_it_comes_to_it_answers_once) {
+  std::vector<std::string> answers;
+  {
+    Host host;
+    const auto counter = host.system.spawn<Counter>("counter");
+    host.system.describe(counter.address().number(), [&](std::optional<runtime::Properties> said) {
+      answers.emplace_back(said ? "said" : "nothing");
+    });
+  }
+  BOOST_TEST(answers == std::vector<std::string>{"nothing"}, boost::test_tools::per_element());
+}
 
 BOOST_AUTO_TEST_CASE(messages_are_counted_by_type_whoever_handles_them) {
   Host host;
