@@ -204,6 +204,21 @@ void LogitsLease::give_back() noexcept {
   if (buffer != 0) runtime::Ref<ChipSessionMessage>(session_).send(ReturnBuffer{buffer});
 }
 
+runtime::Properties ChipSession::snapshot() const {
+  const auto count = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  const auto busy = std::count_if(buffers_.begin(), buffers_.end(),
+                                  [](const Buffer& buffer) { return buffer.busy; });
+  return {{"chip", count(setup_.chip)},
+          {"generation", count(setup_.session.generation)},
+          {"jobs_made", count(jobs_made_)},
+          {"jobs_waiting", count(waiting_.size())},
+          {"jobs_running", count(running_.size())},
+          {"jobs_unsettled", count(unsettled_.size())},
+          {"sequences_releasing", count(releasing_.size())},
+          {"buffers_busy", busy},
+          {"buffers", count(buffers_.size())}};
+}
+
 void JobSink::connect(runtime::Ref<ChipSessionMessage> session) {
   session_ = std::move(session);
 }

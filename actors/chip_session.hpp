@@ -60,6 +60,8 @@ class ChipSession final : public runtime::HandlerActor<ChipSession, ChipSessionM
   void on(JobDone fact);
   void on(JobSettled fact);
 
+  [[nodiscard]] runtime::Properties snapshot() const;
+
  private:
   struct Order {
     JobOrder what;

@@ -365,4 +365,20 @@ void ModelWorker::check_slots() const {
                         })) == kv_slots_used_);
 }
 
+runtime::Properties ModelWorker::snapshot() const {
+  const auto count = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  return {{"model", options_.alias},
+          {"state", to_string(state_)},
+          {"reason", reason_},
+          {"generation", count(generation_)},
+          {"requests", count(requests_.size())},
+          {"sequences", count(sequences_.size())},
+          {"prefills_waiting", count(queues_.prefills())},
+          {"decodes_waiting", count(queues_.decodes())},
+          {"sampling", count(sampling_)},
+          {"jobs_running", count(jobs_running_)},
+          {"kv_slots_used", count(kv_slots_used_)},
+          {"kv_slots", count(kv_slots_)}};
+}
+
 }   // namespace duet::actors

@@ -44,6 +44,8 @@ class ModelWorker final : public runtime::HandlerActor<ModelWorker, ModelWorkerM
   void on(StateChanged fact);
   void on(WorkerTick fact);
 
+  [[nodiscard]] runtime::Properties snapshot() const;
+
  private:
   ///
   enum class SequenceState : std::uint8_t {

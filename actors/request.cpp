@@ -66,6 +66,7 @@ class Running {
   void on_failed(const ServiceError& error);
   void fail(const ServiceError& error);
   void set_now(runtime::TimePoint now) { now_ = now; }
+  [[nodiscard]] runtime::Properties snapshot() const;
 
  private:
   struct Parked {
@@ -211,6 +212,19 @@ void Running::fail(const ServiceError& error) {
   if (setup_.log) setup_.log(record_);
 }
 
+// Its id and its progress; no word of its prompt.
+runtime::Properties Running::snapshot() const {
+  std::int64_t tokens = 0;
+  for (const Choice& choice : choices_) tokens += choice.tokens();
+  return {{"id", record_.id},
+          {"model", record_.model},
+          {"prompt_tokens", static_cast<std::int64_t>(record_.prompt_tokens)},
+          {"tokens", tokens},
+          {"choices_open", static_cast<std::int64_t>(choices_open_)},
+          {"parked", static_cast<std::int64_t>(parked_.size())},
+          {"queued", queued_}};
+}
+
 /// The worker has ended it already.
 void Running::on_failed(const ServiceError& error) {
   queued_ = false;
@@ -260,6 +274,7 @@ void handle(Running& running, RequestMessage message, runtime::TimePoint now) {
 
 runtime::Behaviour request(runtime::Self<RequestMessage> self, RequestSetup setup) {
   Running running(std::move(setup), self.ref(), self.now());
+  const auto shown = self.describe([&running] { return running.snapshot(); });
   std::optional<ServiceResult<PreparedPrompts>> prepared;
   if (prompt_bytes(running.wanted()) < limits::offload_text_bytes_min) {
     prepared = prepare_prompts(running.wanted(), *running.profile());

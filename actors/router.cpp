@@ -106,4 +106,12 @@ void Router::on(ModelStateChanged fact) {
   if (fact.profile != nullptr) target->profile = std::move(fact.profile);
 }
 
+runtime::Properties Router::snapshot() const {
+  runtime::Properties said = {{"requests", static_cast<std::int64_t>(active_.size())},
+                              {"requests_made", static_cast<std::int64_t>(requests_made_)}};
+  for (const Target& target : targets_)
+    said.push_back({target.route.alias, to_string(target.state)});
+  return said;
+}
+
 }   // namespace duet::actors

@@ -39,6 +39,8 @@ class Router final : public runtime::HandlerActor<Router, RouterMessage> {
   void on(RequestEnded fact);
   void on(ModelStateChanged fact);
 
+  [[nodiscard]] runtime::Properties snapshot() const;
+
  private:
   struct Target {
     Route route;

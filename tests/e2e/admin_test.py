@@ -102,6 +102,15 @@ class Administration(unittest.TestCase):
         sessions = until(lambda: [actor for actor in flat(ask(self.path, "/actors")[1]["actors"])
                                   if actor["name"] == "chip-session" and actor["waits_for"] == "completion"], "no session waits for its chip")
         self.assertRegex(sessions[0]["at"], r"chip_session\.cpp:\d+$")
+        # Each says what it holds, and no word of a prompt.
+        said = {name: ask(self.path, f"/actors/{next(actor for actor in actors if actor['name'] == name)['number']}")[1]["properties"]
+                for name in ("router", "model-worker", "chip-session", "request")}
+        self.assertEqual((said["router"]["requests"], said["router"]["model-a"], said["model-worker"]["state"]), (STREAMS, "ready", "ready"))
+        self.assertEqual(said["model-worker"]["requests"], STREAMS // 2)
+        self.assertGreater(said["chip-session"]["jobs_made"], 0)
+        self.assertEqual(said["request"]["prompt_tokens"], 3)
+        types = ask(self.path, "/types")[1]
+        self.assertGreater(types["LogitsReady"]["handled"], STREAMS)
         shown = ctl("ps", path=self.path)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertGreaterEqual(shown.stdout.count("request"), STREAMS)
