@@ -333,4 +333,27 @@ BOOST_AUTO_TEST_CASE(each_markdown_file_has_one_title) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(every_test_that_a_promise_of_the_runtime_names_exists) {
+  std::set<std::string> tests;
+  const std::regex name_of_test(R"(BOOST_(?:AUTO|DATA)_TEST_CASE\((\w+))");
+  for (const File& file : sources()) {
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, name_of_test)) tests.insert(match[1]);
+    }
+  }
+  std::ifstream in(fs::path(DUET_SOURCE_DIR) / "docs/runtime.md");
+  BOOST_REQUIRE(in);
+  const std::regex quoted("`([a-z0-9]+(?:_[a-z0-9]+){3,})`");
+  std::size_t named = 0;
+  for (std::string line; std::getline(in, line);) {
+    const std::sregex_iterator end;
+    for (std::sregex_iterator it(line.begin(), line.end(), quoted); it != end; ++it) {
+      ++named;
+      BOOST_TEST(tests.contains((*it)[1]), "docs/runtime.md names no test of ours: " + it->str());
+    }
+  }
+  BOOST_TEST(named > 40U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -216,6 +216,20 @@ struct CountingListener final : actors::OutputListener {
   int gone = 0;
 };
 
+/// Bodies of chat requests, streamed and not.
+inline const std::string chat_stream =
+    R"({"model":"model-a","stream":true,"messages":[{"role":"user","content":"hi"}]})";
+inline const std::string chat_whole =
+    R"({"model":"model-a","messages":[{"role":"user","content":"hi"}]})";
+
+/// How often `what` stands in `text`.
+inline std::size_t count(std::string_view text, std::string_view what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
+    ++found;
+  return found;
+}
+
 /// Keeps the stream of each request for the test to write to.
 struct HeldStreams {
   explicit HeldStreams(FakeService& service) {
