@@ -88,6 +88,7 @@ class Simulation final : private detail::Observer {
   [[nodiscard]] TimePoint now() const noexcept { return clock_.now(); }
   [[nodiscard]] SimCompletionSource& completions() noexcept { return completions_; }
   [[nodiscard]] ReadySet& ready() noexcept { return ready_; }
+  [[nodiscard]] const ReadySet& ready() const noexcept { return ready_; }
 
   /// `action` runs after `delay`, between two activations, as a host's handler.
   void after(Duration delay, std::function<void()> action);
