@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -41,6 +42,10 @@ constexpr const char* help_end = R"(  --seed N          one run, of that seed; p
   --replay FILE     runs the seeds of a file, "WORKLOAD SEED # reason" a line
   --plant BUG       plants a bug, to see that it is found: lost_wakeup, double_delivery or
                     stale_generation (workload bank)
+  --package DIR     of workload duet; its models are model-a and model-b (default: the demo package
+                    of the build)
+  --hung-jobs       with workload duet: jobs also never end, and calls never return
+  --verbose         with --seed and workload duet: tells what happens on stderr
   --json            print one JSON object: seeds, simulated_hours, violations, hash (of one seed:
                     its run's; of more: of all their hashes)
   --help            this text
@@ -80,12 +85,19 @@ std::string hex(std::uint64_t value) {
 /// Runs seeds and keeps count.
 class Campaign {
  public:
-  explicit Campaign(Plant plant) : plant_(plant) {}
+  Campaign(Plant plant, std::string package) : plant_(plant), package_(std::move(package)) {}
+
+  void set_verbose() { verbose_ = true; }
+  void set_hung_jobs() { hung_jobs_ = true; }
 
   SimOutcome run(const SimWorkload& workload, std::uint64_t seed, bool twice) {
     SimOrder order;
     order.seed = seed;
     order.plant = plant_;
+    order.package = package_;
+    order.hung_jobs = hung_jobs_;
+    if (verbose_)
+      order.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
     const std::string note = describe_failure(workload, order, SimOutcome{}, DUET_COMMIT) + "\n";
     std::snprintf(last_words.data(), last_words.size(), "%s", note.c_str());
     SimOutcome outcome = workload.run(order);
@@ -134,6 +146,9 @@ class Campaign {
 
  private:
   const Plant plant_;
+  const std::string package_;
+  bool verbose_ = false;
+  bool hung_jobs_ = false;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point told_ = began_;
   std::uint64_t seeds_ = 0;
@@ -154,13 +169,20 @@ void print_run(const SimWorkload& workload, std::uint64_t seed, const SimOutcome
   std::printf("  faults: %s\n  %s\n", outcome.faults.c_str(), outcome.figures.c_str());
 }
 
-int replay(const std::string& path, bool json) {
+/// Beside the programs of the build.
+std::string default_package() {
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return (program.parent_path().parent_path() / "demo-package").string();
+}
+
+int replay(const std::string& path, const std::string& package, bool json) {
   std::ifstream in(path);
   if (!in) return wrong_use("cannot read " + path);
   std::string error;
   const std::vector<SimSeed> seeds = read_sim_seeds(in, error);
   if (!error.empty()) return wrong_use(path + ":" + error);
-  Campaign campaign(Plant::none);
+  Campaign campaign(Plant::none, package);
   for (const SimSeed& seed : seeds) {
     campaign.run(*seed.workload, seed.seed, true);
     campaign.report_progress(*seed.workload, seeds.size());
@@ -171,12 +193,13 @@ int replay(const std::string& path, bool json) {
 int run(const Arguments& arguments) {
   const bool json = arguments.flag("--json");
   const bool one = arguments.flag("--seed");
+  const std::string package = arguments.last("--package", default_package());
   if (arguments.flag("--replay")) {
     if (one || arguments.flag("--seeds") || arguments.flag("--workload") ||
         arguments.flag("--plant")) {
       return wrong_use("--replay takes workloads and seeds from its file");
     }
-    return replay(arguments.last("--replay", ""), json);
+    return replay(arguments.last("--replay", ""), package, json);
   }
   if (one && arguments.flag("--seeds")) return wrong_use("either --seed or --seeds");
   const std::string name = arguments.last("--workload", "bank");
@@ -189,8 +212,10 @@ int run(const Arguments& arguments) {
   const auto count = parse_number(arguments.last("--seeds", "100"), 1, seeds_max);
   if (!seed || !count) return wrong_use("a seed is a whole number; --seeds is 1..1000000000");
 
-  Campaign campaign(*plant);
+  Campaign campaign(*plant, package);
+  if (arguments.flag("--hung-jobs")) campaign.set_hung_jobs();
   if (one) {
+    if (arguments.flag("--verbose")) campaign.set_verbose();
     const SimOutcome outcome = campaign.run(*workload, *seed, false);
     if (!json) print_run(*workload, *seed, outcome);
     return campaign.report(json);
@@ -208,8 +233,8 @@ int main(int argc, char** argv) {
   secure_standard_streams();
   for (const int signal : {SIGABRT, SIGSEGV, SIGFPE}) std::signal(signal, &say_last_words);
   ArgumentRules rules;
-  rules.flags = {"--json", "--help"};
-  rules.options = {"--workload", "--seed", "--seeds", "--replay", "--plant"};
+  rules.flags = {"--json", "--help", "--verbose", "--hung-jobs"};
+  rules.options = {"--workload", "--seed", "--seeds", "--replay", "--plant", "--package"};
   std::string error;
   const auto arguments = Arguments::parse({argv + 1, argv + argc}, rules, error);
   if (!arguments) return wrong_use(error);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 
 namespace duet::tools {
@@ -28,6 +29,7 @@ constexpr Duration transfer_patience = 500ms;
 constexpr Duration transfer_pause_max = 400ms;
 constexpr std::uint32_t transfer_tries_max = 300;   // likewise
 constexpr Duration respawn_pause_max = 200ms;
+constexpr std::uint32_t restarts_max = 100'000;   // chaos is no reason to give up
 
 }   // namespace
 
@@ -149,7 +151,7 @@ void Account::send_credit(TransferId id) {
   const AccountImage::Debit& debit = image_.debits.at(id);
   Duration patience = credit_patience;
   if (runtime::buggify("bank.hasty_credit")) patience = 1ms;
-  ask(bank_.accounts[debit.to], Credit(id, debit.amount), patience,
+  ask(bank_.accounts[debit.to].ref(), Credit(id, debit.amount), patience,
       [this, id](const runtime::AskResult<bool>& result) {
         AccountImage::Debit& asked = image_.debits.at(id);
         if (asked.settled) return;
@@ -173,24 +175,22 @@ void Account::settled(TransferId id) {
   waiting_.erase(teller);
 }
 
-void Keeper::started() {
-  bank_.accounts.assign(bank_.disk.size(), {});
-  for (AccountId id = 0; id < bank_.disk.size(); ++id) spawn_account(id);
-}
-
-void Keeper::spawn_account(AccountId account) {
-  bank_.accounts[account] =
-      spawn_child<Account>("account-" + std::to_string(account), bank_, account);
-  monitor(bank_.accounts[account]);
-}
-
-void Keeper::on(const runtime::Down& down) {
-  ++bank_.crashes;
-  for (AccountId id = 0; id < bank_.accounts.size(); ++id) {
-    if (bank_.accounts[id].address() != down.actor) continue;
-    send_after(Duration(random().below(static_cast<std::uint64_t>(respawn_pause_max.count()))),
-               Respawn{id});
+void spawn_accounts(const runtime::System& system, Bank& bank, runtime::Strategy strategy) {
+  runtime::SupervisorOptions options;
+  options.strategy = strategy;
+  options.limit.restarts_max = restarts_max;
+  options.backoff.first = respawn_pause_max / 8;
+  options.backoff.longest = respawn_pause_max;
+  options.on_event = [&bank](const runtime::SupervisorEvent& event) {
+    if (event.kind == runtime::SupervisorEvent::Kind::restarting) ++bank.restarts;
+  };
+  runtime::Children children;
+  bank.accounts.clear();
+  for (AccountId id = 0; id < bank.disk.size(); ++id) {
+    bank.accounts.push_back(
+        children.add<Account>("account-" + std::to_string(id), std::ref(bank), id));
   }
+  system.spawn<runtime::Supervisor>("accounts", options, children);
 }
 
 namespace {
@@ -203,8 +203,8 @@ Duration up_to(runtime::Random& random, Duration max) {
 runtime::Async<bool> carry_out(Self<VisitorMessage> self, Bank* bank, Order* order) {
   for (std::uint32_t i = 0; i < transfer_tries_max; ++i) {
     Transfer transfer(order->id, order->to, order->amount);
-    const auto answer =
-        co_await self.ask(bank->accounts[order->from], std::move(transfer), transfer_patience);
+    const auto answer = co_await self.ask(bank->accounts[order->from].ref(), std::move(transfer),
+                                          transfer_patience);
     if (answer.has_value() && *answer != TransferAnswer::busy) {
       order->answered = true;
       order->answer = *answer;
@@ -238,7 +238,7 @@ Behaviour auditor(Self<VisitorMessage> self, Bank* bank) {
     co_await self.sleep(up_to(self.random(), 2s));
     ReadBalance read;
     const auto who = static_cast<std::size_t>(self.random().below(bank->accounts.size()));
-    const auto balance = co_await self.ask(bank->accounts[who], std::move(read), 20ms);
+    const auto balance = co_await self.ask(bank->accounts[who].ref(), std::move(read), 20ms);
     if (balance.has_value() && *balance < 0) {
       bank->violation = "conservation: account " + std::to_string(who) + " is overdrawn";
     }
@@ -251,7 +251,7 @@ Behaviour chaos(Self<VisitorMessage> self, Bank* bank) {
     if (!bank->chaos) co_return;
     const auto who = static_cast<std::size_t>(self.random().below(bank->accounts.size()));
     if (self.random().below(2) == 0) {
-      self.stop(bank->accounts[who]);
+      self.stop(bank->accounts[who].ref());
     } else {
       static_cast<void>(bank->accounts[who].send(Crash{}));
     }

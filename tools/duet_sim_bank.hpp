@@ -1,9 +1,12 @@
-// duet_sim_bank.hpp: the actors of the bank: accounts, their keeper, tellers, an auditor, chaos.
+// duet_sim_bank.hpp: the actors of the bank: accounts under a supervisor, tellers, an auditor,
+// chaos.
 #pragma once
 
 #include "runtime/completion_source.hpp"
 #include "runtime/handler_actor.hpp"
 #include "runtime/self.hpp"
+#include "runtime/supervisor.hpp"
+#include "runtime/system.hpp"
 #include "tools/duet_sim_disk.hpp"
 
 #include <cstdint>
@@ -64,12 +67,6 @@ struct Crash {};
 using AccountMessage =
     std::variant<Transfer, Credit, ReadBalance, Written, WriteLate, RetryCredit, Crash>;
 
-/// From itself: an account is to live again. Class: guaranteed.
-struct Respawn {
-  AccountId account = 0;
-};
-using KeeperMessage = std::variant<runtime::Down, Respawn>;
-
 /// The language of those who only ask.
 using VisitorMessage = std::variant<runtime::Stop>;
 
@@ -92,8 +89,6 @@ template <>
 inline constexpr MessageClass message_class<tools::Crash> = MessageClass::guaranteed;
 template <>
 inline constexpr Lane message_lane<tools::Crash> = Lane::urgent;
-template <>
-inline constexpr MessageClass message_class<tools::Respawn> = MessageClass::guaranteed;
 }   // namespace duet::runtime
 
 namespace duet::tools {
@@ -116,16 +111,16 @@ struct Bank {
   bool chaos = true;
   runtime::Duration chaos_every{};
   std::vector<std::vector<Order>> orders;   // by teller
-  std::vector<runtime::Ref<AccountMessage>> accounts;
-  std::uint64_t crashes = 0;
+  std::vector<runtime::ChildRef<AccountMessage>> accounts;
+  std::uint64_t restarts = 0;
   std::uint64_t writes_given_up = 0;
   std::string violation;
 };
 
 /// An account in memory. A change is told to nobody before it is on disk.
 ///
-/// Owner: Keeper, which starts it again from the disk. Bounds: one write at a time. Waits for: the
-/// disk, write_patience; the receiver of a credit, credit_patience.
+/// Owner: a supervisor, which starts it again from the disk. Bounds: one write at a time. Waits
+/// for: the disk, write_patience; the receiver of a credit, credit_patience.
 class Account final : public runtime::HandlerActor<Account, AccountMessage> {
  public:
   Account(Bank& bank, AccountId id);
@@ -169,18 +164,9 @@ class Account final : public runtime::HandlerActor<Account, AccountMessage> {
   std::map<TransferId, std::uint32_t> credit_tries_;
 };
 
-/// Owns the accounts: starts each again a while after its end.
-class Keeper final : public runtime::HandlerActor<Keeper, KeeperMessage> {
- public:
-  explicit Keeper(Bank& bank) : bank_(bank) {}
-  void started();
-  void on(const runtime::Down& down);
-  void on(Respawn respawn) { spawn_account(respawn.account); }
-
- private:
-  void spawn_account(AccountId account);
-  Bank& bank_;
-};
+/// Starts the accounts, each again a while after its end, alone or with its neighbours as
+/// `strategy` says.
+void spawn_accounts(const runtime::System& system, Bank& bank, runtime::Strategy strategy);
 
 /// Has its orders carried out, one after the other; asks again until it is answered.
 runtime::Behaviour teller(runtime::Self<VisitorMessage> self, Bank* bank, std::size_t number);

@@ -53,11 +53,11 @@ Bank make_bank(const SimOrder& order, SimRandom& random) {
 }
 
 /// A process: everything but the disk and the tellers' papers is lost with it.
-void start(std::optional<System>& system, Simulation& simulation, Bank& bank) {
+void start(std::optional<System>& system, Simulation& simulation, Bank& bank,
+           runtime::Strategy strategy) {
   system.reset();
   system.emplace(simulation.executor(), simulation.system_options("bank"));
-  bank.accounts.assign(bank.disk.size(), {});
-  system->spawn<Keeper>("keeper", bank);
+  spawn_accounts(*system, bank, strategy);
   for (std::size_t i = 0; i < bank.orders.size(); ++i) {
     system->spawn("teller-" + std::to_string(i), teller, &bank, i);
   }
@@ -101,11 +101,12 @@ SimOutcome run_bank(const SimOrder& order) {
   SimRandom& random = simulation.workload_random();
   Bank bank = make_bank(order, random);
   std::optional<System> system;
-  start(system, simulation, bank);
+  const auto strategy = static_cast<runtime::Strategy>(random.below(3));
+  start(system, simulation, bank, strategy);
 
   const Duration chaos_time = Duration(1s) * random.between(3, 40);
   simulation.run_for(chaos_time / 2);
-  if (random.below(4) == 0) start(system, simulation, bank);   // the whole process dies
+  if (random.below(4) == 0) start(system, simulation, bank, strategy);   // the whole process dies
   simulation.run_for(chaos_time / 2);
 
   simulation.end_faults();
@@ -131,7 +132,7 @@ SimOutcome run_bank(const SimOrder& order) {
                     std::to_string(bank.writes_given_up) + " given up, " +
                     std::to_string(calls.lost) + " calls lost, " + std::to_string(calls.repeated) +
                     " repeated, " + std::to_string(calls.late) + " late, " +
-                    std::to_string(bank.crashes) + " crashes";
+                    std::to_string(bank.restarts) + " restarts";
   return outcome;
 }
 

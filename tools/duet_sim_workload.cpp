@@ -10,6 +10,8 @@ constexpr std::array workloads{
     SimWorkload{"bank", "accounts move tokens; crashes; a disk that loses, repeats and delays",
                 &run_bank},
     SimWorkload{"day", "a day of 1000 actors with timers and messages", &run_day},
+    SimWorkload{"duet", "the application on the emulated board, with faults of the board",
+                &run_duet},
 };
 
 constexpr std::array plants{Plant::none, Plant::lost_wakeup, Plant::double_delivery,
@@ -55,6 +57,7 @@ std::string describe_failure(const SimWorkload& workload, const SimOrder& order,
   std::string text = "sim failure: seed=" + seed + " commit=" + std::string(commit) +
                      " repeat: duet-sim --workload " + workload.name;
   if (order.plant != Plant::none) text += std::string(" --plant ") + to_string(order.plant);
+  if (order.hung_jobs) text += " --hung-jobs";
   text += " --seed " + seed + "\n  faults: " + outcome.faults;
   for (const std::string& violation : outcome.violations) text += "\n  " + violation;
   return text;

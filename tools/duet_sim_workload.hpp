@@ -4,6 +4,7 @@
 #include "runtime/time.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,12 @@ struct SimOrder {
   std::uint64_t seed = 1;
   Plant plant = Plant::none;
   runtime::Duration day = std::chrono::hours(24);   ///< of the workload of that name
+  std::string package;                              ///< directory; of the workload duet
+  /// Of the workload duet: jobs may also never end, and their calls never return or very late. The
+  /// application does not bear all of that yet.
+  bool hung_jobs = false;
+  /// Told what happens, a line at a time, if it is set: of the workload duet.
+  std::function<void(const std::string& line)> tell;
 };
 
 struct SimOutcome {
@@ -63,5 +70,11 @@ struct SimWorkload {
 
 // A thousand actors with timers and messages over a simulated day.
 [[nodiscard]] SimOutcome run_day(const SimOrder& order);
+
+// The application on the emulated board in virtual time: requests, cancels, slow and vanishing
+// readers, faults of the board. Each request ends once; what it says is the beginning of the only
+// right answer, and all of it if it ended well; the books close. Throws std::runtime_error if the
+// package is not valid.
+[[nodiscard]] SimOutcome run_duet(const SimOrder& order);
 
 }   // namespace duet::tools

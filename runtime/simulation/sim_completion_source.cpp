@@ -3,6 +3,7 @@
 
 #include "runtime/assert.hpp"
 #include "runtime/detail/pool.hpp"
+#include "runtime/simulation/fiber.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -78,15 +79,8 @@ class SimCompletionSource::ActiveCall final : public Timer {
   void expired() noexcept override {
     switch (stage_) {
       case Stage::makes:
-        call_.run();
-        made_ = true;
-        if (fate_ == Fate::lost) {
-          stage_ = Stage::lost;
-          ++source_.counters_.lost;
-          return;
-        }
-        stage_ = Stage::ends;
-        source_.clock_.arm(*this, std::max(ends_, source_.clock_.now()));
+      case Stage::blocks:
+        if (run()) was_made();
         return;
       case Stage::ends:
         if (fate_ == Fate::repeated) {
@@ -104,15 +98,28 @@ class SimCompletionSource::ActiveCall final : public Timer {
     }
   }
 
+  /// For our run(), on its fiber.
+  bool block_until(const std::function<bool()>& ready, TimePoint deadline) {
+    for (;;) {
+      if (ready()) return true;
+      if (forced_ || source_.clock_.now() >= deadline) return false;
+      stage_ = Stage::blocks;
+      if (deadline != TimePoint::max()) source_.clock_.arm(*this, deadline);
+      fiber_->yield();
+    }
+  }
+  void wake() {
+    if (stage_ == Stage::blocks) source_.clock_.arm(*this, source_.clock_.now());
+  }
+  [[nodiscard]] ActiveCall* next() const noexcept { return next_; }
+
   /// The lane waits for it.
   void finish_now() noexcept {
-    DUET_ASSERT(stage_ != Stage::finishing, "a lane cannot be closed by its own call");
+    DUET_ASSERT(stage_ != Stage::finishing && source_.on_fiber_ != this,
+                "a lane cannot be closed by its own call");
     if (stage_ == Stage::lost) ++source_.counters_.closed_on_lost;
     source_.clock_.cancel(*this);
-    if (!made_ && stage_ != Stage::lost) {
-      call_.run();
-      made_ = true;
-    }
+    force();
     finish();
   }
 
@@ -127,16 +134,52 @@ class SimCompletionSource::ActiveCall final : public Timer {
   /// The end of the simulation.
   void end_unheard() noexcept {
     lane_ = nullptr;
+    if (fiber_ != nullptr) force();
     finish();
   }
 
  private:
-  enum class Stage : std::uint8_t { makes, ends, ends_again, finishing, lost };
+  enum class Stage : std::uint8_t { makes, blocks, ends, ends_again, finishing, lost };
   enum class Fate : std::uint8_t { comes, repeated, lost };
 
   [[nodiscard]] Duration draw(Duration min, Duration max) noexcept {
     return Duration(source_.random_.between(static_cast<std::uint64_t>(min.count()),
                                             static_cast<std::uint64_t>(max.count())));
+  }
+
+  /// False: it blocks.
+  bool run() {
+    if (!source_.calls_block_) {
+      call_.run();
+      return true;
+    }
+    if (fiber_ == nullptr) fiber_ = std::make_unique<Fiber>([this] { call_.run(); });
+    ActiveCall* const outer = std::exchange(source_.on_fiber_, this);
+    fiber_->resume();
+    source_.on_fiber_ = outer;
+    return fiber_->ended();
+  }
+
+  void was_made() {
+    made_ = true;
+    fiber_.reset();
+    if (fate_ == Fate::lost) {
+      stage_ = Stage::lost;
+      ++source_.counters_.lost;
+      return;
+    }
+    stage_ = Stage::ends;
+    source_.clock_.arm(*this, std::max(ends_, source_.clock_.now()));
+  }
+
+  /// It may not block any more.
+  void force() {
+    if (made_ || stage_ == Stage::lost) return;
+    forced_ = true;
+    const bool ended = run();
+    DUET_ASSERT(ended, "a call that is forced to come back does");
+    made_ = true;
+    fiber_.reset();
   }
 
   void repeat() noexcept {
@@ -174,8 +217,10 @@ class SimCompletionSource::ActiveCall final : public Timer {
   TimePoint ends_{};
   Stage stage_ = Stage::makes;
   Fate fate_ = Fate::comes;
+  std::unique_ptr<Fiber> fiber_;   // while run() is under way
   bool made_ = false;
   bool left_ = false;
+  bool forced_ = false;
   ActiveCall* next_;
   ActiveCall** link_ = &source_.calls_;
 };
@@ -220,6 +265,15 @@ SimCompletionSource::SimCompletionSource(SimClock& clock, const Faults& faults, 
 
 SimCompletionSource::~SimCompletionSource() {
   while (calls_ != nullptr) calls_->end_unheard();
+}
+
+bool SimCompletionSource::block_until(const std::function<bool()>& ready, TimePoint deadline) {
+  DUET_ASSERT(on_fiber_ != nullptr, "only a call may block, and only if calls may");
+  return on_fiber_->block_until(ready, deadline);
+}
+
+void SimCompletionSource::wake_blocked() {
+  for (ActiveCall* call = calls_; call != nullptr; call = call->next()) call->wake();
 }
 
 std::unique_ptr<CompletionLane> SimCompletionSource::open_lane(std::string_view name,

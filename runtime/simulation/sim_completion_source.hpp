@@ -7,6 +7,7 @@
 #include "runtime/simulation/sim_random.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,15 @@ class SimCompletionSource final : public CompletionSource {
   void set_times(const CallTimes& times) noexcept { times_ = times; }
   [[nodiscard]] const CallCounters& counters() const noexcept { return counters_; }
 
+  /// Calls may stand still in the middle of run(), by block_until(). Costs a stack a call.
+  void let_calls_block() noexcept { calls_block_ = true; }
+  /// For run() of a call, if calls may block: blocks it in virtual time until `ready` says so:
+  /// true. False at `deadline`, or when its lane is closed or the simulation ends. `ready` is asked
+  /// at once and after each wake_blocked().
+  bool block_until(const std::function<bool()>& ready, TimePoint deadline);
+  /// What blocked calls wait for may have happened.
+  void wake_blocked();
+
   /// Lanes whose name begins so are our own compute threads: slow at times, but faithful.
   void spare(std::string prefix) { spared_.push_back(std::move(prefix)); }
 
@@ -65,7 +75,9 @@ class SimCompletionSource final : public CompletionSource {
   CallTimes times_;
   CallCounters counters_;
   std::vector<std::string> spared_;
-  ActiveCall* calls_ = nullptr;   // all that began and have not ended
+  ActiveCall* calls_ = nullptr;      // all that began and have not ended
+  ActiveCall* on_fiber_ = nullptr;   // whose run() runs just now, if calls may block
+  bool calls_block_ = false;
   std::uint64_t abandoned_ = 0;
 };
 

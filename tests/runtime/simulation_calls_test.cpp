@@ -186,6 +186,67 @@ BOOST_AUTO_TEST_CASE(computations_are_slow_at_times_but_never_lost_nor_repeated)
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_call_may_stand_still_in_the_middle_while_others_go_on) {
+  World world;
+  auto& completions = world.simulation.completions();
+  completions.let_calls_block();
+  bool open = false;
+  std::vector<std::string> steps;
+  const auto lane = world.open();
+  const auto other = world.open();
+  const auto blocks = [&] {
+    steps.emplace_back("before");
+    const bool opened =
+        completions.block_until([&open] { return open; }, runtime::TimePoint::max());
+    steps.emplace_back(opened ? "open" : "given up");
+    return Result{1};
+  };
+  BOOST_TEST(runtime::call_blocking(*lane, world.recorder, blocks, blocks));
+  BOOST_TEST((world.simulation.run_until_quiet(1h) == RunEnd::quiet));
+  BOOST_TEST((steps == Log{"before"}));
+  BOOST_TEST(world.call(*other, 2));
+  world.simulation.run_until_quiet(1h);
+  BOOST_TEST((world.log == Log{"result 2"}));
+  completions.wake_blocked();   // looks again: in vain
+  world.simulation.run_until_quiet(1h);
+  BOOST_TEST((steps == Log{"before"}));
+  open = true;
+  completions.wake_blocked();
+  world.simulation.run_until_quiet(1h);
+  BOOST_TEST((steps == Log{"before", "open"}));
+  BOOST_TEST((world.log == Log{"result 2", "result 1"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_blocked_call_comes_back_at_its_deadline_or_when_its_lane_is_closed) {
+  World world;
+  auto& completions = world.simulation.completions();
+  completions.let_calls_block();
+  int given_up = 0;
+  const auto blocks_until = [&](runtime::TimePoint deadline) {
+    return [&completions, &given_up, deadline] {
+      if (!completions.block_until([] { return false; }, deadline)) ++given_up;
+      return Result{1};
+    };
+  };
+  const auto lane = world.open();
+  const auto timed = blocks_until(world.simulation.now() + 5s);
+  BOOST_TEST(runtime::call_blocking(*lane, world.recorder, timed, timed));
+  world.simulation.run_for(4s);
+  BOOST_TEST(given_up == 0);
+  world.simulation.run_for(2s);
+  BOOST_TEST(given_up == 1);
+  const auto for_ever = blocks_until(runtime::TimePoint::max());
+  BOOST_TEST(runtime::call_blocking(*lane, world.recorder, for_ever, for_ever));
+  world.simulation.run_for(1h);
+  BOOST_TEST(given_up == 1);
+  lane->close();
+  BOOST_TEST(given_up == 2);
+  const auto left = world.open();   // and what is left behind comes back with the simulation's end
+  BOOST_TEST(runtime::call_blocking(*left, world.recorder, for_ever, for_ever));
+  world.simulation.run_for(1h);
+  BOOST_TEST(left->abandon());
+}
+
 // A result that comes from a completion thread runs its actor right there.
 BOOST_AUTO_TEST_CASE(an_actor_may_run_where_its_call_comes_back) {
   World world;

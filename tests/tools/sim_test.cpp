@@ -21,8 +21,10 @@ using duet::test::Finished;
 
 #if defined(DUET_SANITIZED)
 constexpr std::uint64_t bank_seeds = 40;
+constexpr std::uint64_t duet_seeds = 5;
 #else
 constexpr std::uint64_t bank_seeds = 200;
+constexpr std::uint64_t duet_seeds = 60;
 #endif
 
 SimOutcome run(const char* name, std::uint64_t seed, Plant plant = Plant::none) {
@@ -30,6 +32,7 @@ SimOutcome run(const char* name, std::uint64_t seed, Plant plant = Plant::none) 
   order.seed = seed;
   order.plant = plant;
   order.day = std::chrono::minutes(2);
+  order.package = std::string(DUET_BINARY_DIR) + "/demo-package";
   return find_sim_workload(name)->run(order);
 }
 
@@ -115,6 +118,31 @@ BOOST_AUTO_TEST_CASE(the_town_loses_no_message) {
   const SimOutcome outcome = run("day", 3);
   BOOST_TEST(outcome.violations.empty());
   BOOST_TEST(outcome.handled > 10'000U);
+}
+
+// the application, the adapter and the board's core in virtual time.
+BOOST_AUTO_TEST_CASE(every_request_ends_once_with_the_right_answer_or_an_error) {
+  std::set<std::uint64_t> hashes;
+  std::uint64_t with_faults = 0;
+  for (std::uint64_t seed = 1; seed <= duet_seeds; ++seed) {
+    const SimOutcome outcome = run("duet", seed);
+    SimOrder order;
+    order.seed = seed;
+    BOOST_TEST(outcome.violations.empty(),
+               describe_failure(*find_sim_workload("duet"), order, outcome, "this"));
+    hashes.insert(outcome.hash);
+    if (outcome.figures.find(" 0 faults of the board") == std::string::npos) ++with_faults;
+  }
+  BOOST_TEST(hashes.size() == duet_seeds);
+  BOOST_TEST(with_faults > 0U);
+  BOOST_TEST(run("duet", 1).hash == run("duet", 1).hash);
+}
+
+BOOST_AUTO_TEST_CASE(a_package_that_is_not_there_is_an_error) {
+  const Finished finished =
+      run_sim({"--workload", "duet", "--package", "/nonexistent", "--seed", "1"});
+  BOOST_TEST(finished.code == 1);
+  BOOST_TEST(finished.err.find("/nonexistent") != std::string::npos, finished.err);
 }
 
 BOOST_AUTO_TEST_CASE(seeds_that_found_a_bug_are_replayed) {
