@@ -9,6 +9,7 @@
 #include "runtime/system.hpp"
 #include "text/token_decoder.hpp"
 #include "tools/duet_sim_board.hpp"
+#include "tools/duet_sim_reader.hpp"
 #include "tools/duet_sim_workload.hpp"
 
 #include <boost/json/array.hpp>
@@ -131,84 +132,6 @@ class BoardFaults final : public device::emulator::FaultHook {
   double configure_ = 0;
   bool on_ = true;
   std::uint64_t injected_ = 0;
-};
-
-/// One client: reads fast, or rests now and then, or goes away; and keeps what came.
-class Reader final : public actors::OutputStream, public std::enable_shared_from_this<Reader> {
- public:
-  Reader(Simulation& simulation, std::uint32_t rests_every, std::uint32_t gone_after)
-      : simulation_(simulation), rests_every_(rests_every), gone_after_(gone_after) {}
-
-  void listen(std::weak_ptr<actors::OutputListener> listener) noexcept override {
-    listener_ = std::move(listener);
-  }
-  void start(std::uint32_t /*prompt_tokens*/) noexcept override {
-    if (started_ || terminals_ > 0) wrong_ = "a start at the wrong moment";
-    started_ = true;
-  }
-  void delta(const actors::OutputDelta& delta) noexcept override {
-    if (!started_ || terminals_ > 0) wrong_ = "a delta at the wrong moment";
-    text_[delta.index] += delta.text;
-    ++deltas_;
-    if (rests_every_ != 0 && deltas_ % rests_every_ == 0 && writable_) {
-      writable_ = false;
-      simulation_.after(300ms, [self = shared_from_this()] {
-        self->writable_ = true;
-        if (const auto listener = self->listener_.lock()) listener->on_writable();
-      });
-    }
-    if (gone_after_ != 0 && deltas_ == gone_after_) {
-      simulation_.after(0s, [self = shared_from_this()] {
-        if (const auto listener = self->listener_.lock()) listener->on_reader_gone();
-      });
-    }
-  }
-  void choice_end(std::uint32_t index, actors::FinishReason /*reason*/) noexcept override {
-    if (++ended_[index] != 1 || terminals_ > 0) wrong_ = "a choice ended at the wrong moment";
-  }
-  void end(const actors::Usage& /*usage*/) noexcept override {
-    well_ = true;
-    ++terminals_;
-  }
-  void fail(const actors::ServiceError& error) noexcept override {
-    error_ = actors::to_string(error.code);
-    ++terminals_;
-  }
-  [[nodiscard]] bool writable() const noexcept override { return writable_; }
-
-  [[nodiscard]] bool ended() const noexcept { return terminals_ > 0; }
-  [[nodiscard]] bool well() const noexcept { return well_; }
-  [[nodiscard]] const std::string& error() const noexcept { return error_; }
-
-  /// Empty if all was right.
-  [[nodiscard]] std::string judge(const std::string& expected, std::uint32_t choices) const {
-    if (!wrong_.empty()) return wrong_;
-    if (terminals_ != 1) return std::to_string(terminals_) + " ends";
-    for (const auto& [index, text] : text_) {
-      if (index >= choices) return "a choice that was not asked for";
-      if (well_ ? text != expected : !expected.starts_with(text)) {
-        return "choice " + std::to_string(index) + " says \"" + text + "\", not \"" + expected +
-               "\"";
-      }
-    }
-    if (well_ && ended_.size() != choices) return "an end without the end of each choice";
-    return {};
-  }
-
- private:
-  Simulation& simulation_;
-  const std::uint32_t rests_every_;
-  const std::uint32_t gone_after_;
-  std::weak_ptr<actors::OutputListener> listener_;
-  std::map<std::uint32_t, std::string> text_;
-  std::map<std::uint32_t, int> ended_;
-  std::string error_;
-  std::string wrong_;
-  std::uint32_t deltas_ = 0;
-  int terminals_ = 0;
-  bool started_ = false;
-  bool writable_ = true;
-  bool well_ = false;
 };
 
 struct Client {

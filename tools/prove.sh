@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, the benchmarks. For before an issue is closed.
+# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, simulation, the benchmarks. For before an issue is closed.
 #
 #   tools/prove.sh [--minutes N]     N minutes of fuzzing a target (default 5)
 #
@@ -33,6 +33,14 @@ for source in tests/fuzz/*_fuzz.cpp; do
   build/fuzz/bin/"$target" -max_total_time=$((minutes * 60)) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/found/$target/" "build/fuzz/found/$target" "tests/fuzz/corpus/${target%_fuzz}" || status=1
 done
+
+echo "prove: simulation"
+cmake --preset release >/dev/null
+cmake --build --preset release --target duet-sim demo_package
+build/release/bin/duet-sim --seeds 20000 || status=1
+build/release/bin/duet-sim --workload duet --seeds 5000 || status=1
+build/release/bin/duet-sim --workload day --seed 1 || status=1
+build/release/bin/duet-sim --replay tests/tools/sim_seeds.txt || status=1
 
 echo "prove: benchmarks"
 cmake --preset release >/dev/null
