@@ -11,6 +11,7 @@
 #include "runtime/ref.hpp"
 
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <source_location>
 #include <type_traits>
@@ -68,8 +69,8 @@ class HandlerActor : public ActorBase {
   [[nodiscard]] Random& random() const noexcept { return core().random(); }
 
   /// Of the message being handled; not in a callback.
-  [[nodiscard]] const Envelope& envelope() const noexcept {
-    return *detail::thread_state().envelope;
+  [[nodiscard]] Envelope envelope() const noexcept {
+    return detail::envelope_of(*detail::thread_state().message);
   }
 
   /// What inspection shows from now on while this actor waits, with the place of this call: a
@@ -162,11 +163,19 @@ class HandlerActor : public ActorBase {
   }
 
   void handle(detail::MessageHeader& header) {
-    auto& node = static_cast<detail::MessageNode<M>&>(header);
+    slot().handling(header);
+    detail::thread_state().message = &header;
+    handle_as<0>(header);
+  }
+
+  template <std::size_t I>
+  void handle_as(detail::MessageHeader& header) {
+    if constexpr (I + 1 < std::variant_size_v<M>) {
+      if (header.ops->index != I) return handle_as<I + 1>(header);
+    }
+    auto& node = static_cast<detail::MessageNode<std::variant_alternative_t<I, M>>&>(header);
     const detail::NodeOwner owner(node);
-    slot().handling(node);
-    detail::thread_state().envelope = &node.envelope;
-    std::visit([this](auto& message) { derived().on(std::move(message)); }, node.message);
+    derived().on(std::move(node.message));
   }
 
   bool started_ = false;

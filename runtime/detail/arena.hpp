@@ -77,7 +77,7 @@ class Arena {
 /// own activations.
 class Inside {
  public:
-  explicit Inside(Arena& arena) noexcept {
+  [[gnu::always_inline]] explicit Inside(Arena& arena) noexcept {
     const Core* const here = thread_state().core;
     if (here != nullptr && here == arena.core_if_any()) {
       inside_ = true;

@@ -31,9 +31,10 @@ bool says_cancelled(const std::exception_ptr& exception) noexcept {
 }   // namespace
 
 void Wait::complete_later() noexcept {
-  if (complete_ || !linked()) return;
+  auto& behaviour = static_cast<BehaviourActor&>(actor());
+  if (complete_ || (!linked() && behaviour.receiving() != this)) return;
   complete_ = true;
-  ++static_cast<BehaviourActor&>(actor()).complete_;
+  ++behaviour.complete_;
 }
 
 Wait::~Wait() {
@@ -48,8 +49,8 @@ void Wait::wait_for(const char* what, const std::source_location& where, bool ho
 void Wait::settle() noexcept {
   if (complete_) --static_cast<BehaviourActor&>(actor()).complete_;
   complete_ = false;
-  if (linked()) actor().slot().side().clear_wait();
-  unlink();
+  actor().slot().side().clear_wait();
+  if (linked()) unlink();
 }
 
 void Wait::throw_if_unwinding() const {
@@ -59,6 +60,7 @@ void Wait::throw_if_unwinding() const {
 }
 
 Wait* BehaviourActor::first_complete() noexcept {
+  if (receiving_ != nullptr && receiving_->complete()) return receiving_;
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
     auto* const wait = static_cast<Wait*>(pending);   // a behaviour has no other pendings
     if (wait->complete()) return wait;
@@ -71,6 +73,7 @@ MessageHeader* BehaviourActor::try_message() noexcept {
   Slot& own = slot();
   own.take_urgent();
   MessageHeader* const message = own.next_message();
+  dry_ = message == nullptr;
   if (message != nullptr) --left_;
   return message;
 }
@@ -78,6 +81,7 @@ MessageHeader* BehaviourActor::try_message() noexcept {
 /// True if something was done.
 bool BehaviourActor::work_once() {
   Slot& own = slot();
+  dry_ = false;
   if (!started_) {
     started_ = true;
     start();
@@ -112,6 +116,8 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
     try {
       while (!ended() && work_once()) {
         if (left_ == 0 && (own.has_task() || own.urgent_came())) break;
+        // It has just looked for a message itself.
+        if (dry_ && receiving_ != nullptr && complete_ == 0 && !own.has_task()) break;
       }
     } catch (...) {   // left by a function on the actor's executor, not by the behaviour
       end(ExitReason(ExitKind::failed, std::current_exception()));
@@ -119,8 +125,10 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
     if (ended()) return Outcome::ended;
     SideRecord& side = own.side();
     side.enter(Activity::waiting, thread_state().stamp);
-    const bool more = receiving_ != nullptr && own.has_message();
-    if (left_ == 0 && (more || own.has_task() || own.urgent_came())) return Outcome::again;
+    if (left_ == 0 &&
+        ((receiving_ != nullptr && own.has_message()) || own.has_task() || own.urgent_came())) {
+      return Outcome::again;
+    }
     switch (own.try_idle()) {
       case Inbox::Idle::idle:
         return Outcome::idle;
@@ -147,7 +155,7 @@ void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
 }
 
 void BehaviourActor::abandon_waits() noexcept {
-  receiving_ = nullptr;
+  if (receiving_ != nullptr) receiving_->abandon();
   while (Pending* const pending = this->pending().first()) pending->abandon();
 }
 
@@ -160,6 +168,7 @@ void BehaviourActor::unwind() {
   if (unwinding_) return;
   unwinding_ = true;
   signal_.emit(boost::asio::cancellation_type::terminal);
+  if (receiving_ != nullptr) receiving_->cancel();
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
     pending->cancel();
   }

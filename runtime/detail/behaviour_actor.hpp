@@ -44,7 +44,8 @@ class Wait : public Pending {
   bool complete_ = false;
 };
 
-/// A wait for the next message; one at a time.
+/// A wait for the next message; one at a time, so the actor knows it without a list. One with a
+/// timer is linked nevertheless.
 class MessageWait : public Wait {
  public:
   using Wait::Wait;
@@ -83,7 +84,7 @@ class BehaviourActor : public ActorBase {
   /// Of the message received last.
   [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
   void received(const MessageHeader& message) noexcept {
-    envelope_ = message.envelope;
+    envelope_ = envelope_of(message);
     slot().handling(message);
   }
 
@@ -116,6 +117,7 @@ class BehaviourActor : public ActorBase {
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;
   bool started_ = false;
+  bool dry_ = false;   // the behaviour has looked for a message since, and there was none
   bool unwinding_ = false;
 };
 

@@ -27,18 +27,6 @@ struct Offloaded {
 
 namespace detail {
 
-/// Frees a message's node at the end of its scope, also when its handler throws.
-class NodeOwner {
- public:
-  explicit NodeOwner(Node& node) noexcept : node_(node) {}
-  NodeOwner(const NodeOwner&) = delete;
-  NodeOwner& operator=(const NodeOwner&) = delete;
-  ~NodeOwner() { node_.ops->drop(node_, errc::receiver_gone); }
-
- private:
-  Node& node_;
-};
-
 /// Owns itself from begin to end; the end moves what it needs out first.
 template <typename Derived>
 class Callback : public Pending {

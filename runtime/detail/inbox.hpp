@@ -100,7 +100,7 @@ class Inbox {
     return count | reinterpret_cast<std::uint64_t>(&node);
   }
 
-  Push push_normal(Node& node) noexcept {
+  [[gnu::always_inline]] Push push_normal(Node& node) noexcept {
     std::uint64_t head = normal_.load(std::memory_order_relaxed);
     for (;;) {
       if ((head & address_mask) == dead_mark) return Push::dead;

@@ -5,6 +5,7 @@
 #include "runtime/short_lock.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 
 namespace duet::runtime::detail {
@@ -50,7 +51,7 @@ struct PoolFlush {
 
 void Pool::refill(std::size_t size_class) {
   Shelf& shelf = shelves_[size_class];
-  open(shelf, size_class);
+  if (shelf.count_max == 0) open(shelf, size_class);
   if (shelf.spare != nullptr) {
     shelf.first = std::exchange(shelf.spare, nullptr);
     shelf.count = shelf.spare_count;
@@ -60,7 +61,12 @@ void Pool::refill(std::size_t size_class) {
   if (chain == nullptr) {
     const std::size_t bytes = (size_class + 1) * step;
     const std::uint32_t count = chain_length(size_class);
-    auto* const slab = static_cast<std::byte*>(::operator new(bytes* count));
+    // On a border of cache lines, so that a node of 64 bytes touches one; by hand, so that malloc
+    // is what is called and what tests count.
+    constexpr std::size_t line = 64;
+    void* begin = ::operator new(bytes* count + line);
+    std::size_t room = bytes * count + line;
+    auto* const slab = static_cast<std::byte*>(std::align(line, bytes * count, begin, room));
     // A head word of a mailbox keeps a count above the address.
     DUET_ASSERT(reinterpret_cast<std::uintptr_t>(slab) >> 48U == 0);
     for (std::uint32_t i = count; i > 0; --i) {
@@ -83,7 +89,7 @@ void Pool::spill(std::size_t size_class, void* memory) noexcept {
     depot(size_class).put(node, 1);
     return;
   }
-  open(shelf, size_class);
+  if (shelf.count_max == 0) open(shelf, size_class);
   if (shelf.count >= shelf.count_max) {
     if (shelf.spare != nullptr) depot(size_class).put(shelf.spare, shelf.spare_count);
     shelf.spare = shelf.first;
@@ -98,7 +104,7 @@ void Pool::spill(std::size_t size_class, void* memory) noexcept {
 
 /// The first use of a size class by this thread.
 void Pool::open(Shelf& shelf, std::size_t size_class) {
-  if (ended_ || shelf.count_max != 0) return;
+  if (ended_) return;
   static thread_local PoolFlush flush_at_exit;
   static_cast<void>(&flush_at_exit);
   shelf.count_max = chain_length(size_class);

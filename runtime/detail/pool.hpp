@@ -3,6 +3,7 @@
 
 #include "runtime/limits.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,21 +32,25 @@ struct Shelf {
 /// another is neither hoarded nor allocated anew. What the freelists own stays with the process.
 class Pool {
  public:
-  static constexpr std::size_t step = 32;   // bytes between two size classes
+  static constexpr std::size_t step = 16;   // bytes between two size classes
   static constexpr std::size_t classes = limits::pooled_bytes_max / step;
 
-  [[nodiscard]] static void* take(std::size_t size_class) {
+  // Inlined by force, so that the size class of a known type is a constant.
+  [[nodiscard, gnu::always_inline]] static void* take(std::size_t size_class) {
     Shelf& shelf = shelves_[size_class];
-    if (shelf.first == nullptr) refill(size_class);
+    if (shelf.first == nullptr) [[unlikely]]
+      refill(size_class);
     FreeNode* const free = shelf.first;
     shelf.first = free->next;
+    // The next one taken lies wherever it was freed last: it comes while this one is filled.
+    __builtin_prefetch(shelf.first, 1);
     --shelf.count;
     return free;
   }
 
-  static void give(void* memory, std::size_t size_class) noexcept {
+  [[gnu::always_inline]] static void give(void* memory, std::size_t size_class) noexcept {
     Shelf& shelf = shelves_[size_class];
-    if (shelf.count >= shelf.count_max) {
+    if (shelf.count >= shelf.count_max) [[unlikely]] {
       spill(size_class, memory);
       return;
     }
@@ -54,7 +59,7 @@ class Pool {
   }
 
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
-    return (bytes + step - 1) / step - 1;
+    return (std::max(bytes, sizeof(FreeNode)) + step - 1) / step - 1;
   }
 
  private:
@@ -71,14 +76,15 @@ class Pool {
 
 /// At least `bytes`, aligned for any ordinary type. Under sanitizers plain operator new, so that
 /// they see the end of each life.
-[[nodiscard]] inline void* allocate(std::size_t bytes) {
+[[nodiscard, gnu::always_inline]] inline void* allocate(std::size_t bytes) {
 #if !defined(DUET_SANITIZED)
   if (bytes <= limits::pooled_bytes_max) return Pool::take(Pool::class_of(bytes));
 #endif
   return ::operator new(bytes);
 }
 
-inline void deallocate(void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline void deallocate(void* memory,
+                                              [[maybe_unused]] std::size_t bytes) noexcept {
 #if !defined(DUET_SANITIZED)
   if (bytes <= limits::pooled_bytes_max) {
     Pool::give(memory, Pool::class_of(bytes));
@@ -89,7 +95,7 @@ inline void deallocate(void* memory, [[maybe_unused]] std::size_t bytes) noexcep
 }
 
 template <typename T, typename... Args>
-[[nodiscard]] T* create(Args&&... args) {
+[[nodiscard, gnu::always_inline]] inline T* create(Args&&... args) {
   static_assert(alignof(T) <= alignof(std::max_align_t));
   void* const memory = allocate(sizeof(T));
   try {

@@ -66,11 +66,14 @@ class SideRecord {
     waits_on_.store(nullptr, std::memory_order_relaxed);
   }
 
+  /// `stay` of the `came` stay: the others are handled at once.
   void stashed(std::atomic<std::uint32_t>& depth, std::atomic<std::uint32_t>& peak,
-               std::uint32_t more) noexcept {
-    const std::uint32_t now = depth.load(std::memory_order_relaxed) + more;
-    depth.store(now, std::memory_order_relaxed);
-    if (now > peak.load(std::memory_order_relaxed)) peak.store(now, std::memory_order_relaxed);
+               std::uint32_t stay, std::uint32_t came) noexcept {
+    const std::uint32_t before = depth.load(std::memory_order_relaxed);
+    if (stay != 0) depth.store(before + stay, std::memory_order_relaxed);
+    if (before + came > peak.load(std::memory_order_relaxed)) {
+      peak.store(before + came, std::memory_order_relaxed);
+    }
   }
 
   void reset() noexcept {

@@ -31,8 +31,6 @@ detail::Core& ActorBase::core() const noexcept {
 namespace detail {
 namespace {
 
-constexpr std::uint64_t low_half = 0xffffffffULL;
-
 /// Who runs on this thread, for the time of one activation.
 class Activation {
  public:
@@ -168,29 +166,12 @@ bool Slot::push_and_run(Node& node) noexcept {
   return true;
 }
 
-Slot::Reserve Slot::reserve_bounded(std::uint64_t generation) noexcept {
-  std::uint64_t before = bounded_.load(std::memory_order_relaxed);
-  for (;;) {
-    if (before >> 32U != (generation & low_half)) return Reserve::dead;
-    const auto pushed = static_cast<std::uint32_t>(before);
-    // A sender that knows of a handled message, by its answer for instance, sees it taken here.
-    if (pushed - bounded_taken_.load(std::memory_order_acquire) >=
-        bounded_max_.load(std::memory_order_relaxed)) {
-      return Reserve::full;
-    }
-    const std::uint64_t after = (before & ~low_half) | static_cast<std::uint32_t>(pushed + 1);
-    if (bounded_.compare_exchange_weak(before, after, std::memory_order_relaxed)) {
-      return Reserve::reserved;
-    }
-  }
-}
-
-bool Slot::push_latest(MessageHeader& node, Node*& superseded) noexcept {
+bool Slot::push_latest(LatestHeader& node, Node*& superseded) noexcept {
   superseded = nullptr;
   {
     const std::lock_guard guard(latest_lock_);
     if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-    for (MessageHeader* queued = latest_; queued != nullptr; queued = queued->latest_next) {
+    for (LatestHeader* queued = latest_; queued != nullptr; queued = queued->latest_next) {
       if (queued->ops != node.ops) continue;
       node.ops->replace(*queued, node);
       superseded = &node;
@@ -205,8 +186,8 @@ bool Slot::push_latest(MessageHeader& node, Node*& superseded) noexcept {
   return false;
 }
 
-void Slot::forget_latest(MessageHeader& message) noexcept {
-  MessageHeader** link = &latest_;
+void Slot::forget_latest(LatestHeader& message) noexcept {
+  LatestHeader** link = &latest_;
   while (*link != nullptr && *link != &message) link = &(*link)->latest_next;
   if (*link != nullptr) *link = message.latest_next;
 }
@@ -227,48 +208,23 @@ void Slot::sort_urgent() noexcept {
       ++messages;
     }
   }
-  side_.stashed(side_.urgent_depth, side_.urgent_peak, messages);
+  side_.stashed(side_.urgent_depth, side_.urgent_peak, messages, messages);
 }
 
-MessageHeader* Slot::next_message() noexcept {
-  for (;;) {
-    Node* node = urgent_.pop();
-    auto* depth = &side_.urgent_depth;
-    if (node == nullptr) {
-      node = normal_.pop();
-      depth = &side_.normal_depth;
-    }
-    if (node == nullptr) {
-      if (!inbox_.has(Lane::normal)) return nullptr;
-      take_normal();
-      continue;
-    }
-    depth->store(depth->load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-    auto& message = static_cast<MessageHeader&>(*node);
-    if (admit(message)) return &message;
-  }
+void Slot::take_latest(LatestHeader& message) noexcept {
+  const std::lock_guard guard(latest_lock_);
+  forget_latest(message);
 }
 
-/// False: the message must not be started, and is freed.
-bool Slot::admit(MessageHeader& message) noexcept {
-  if (message.generation != generation_.load(std::memory_order_relaxed)) {
-    arena_.core().count(DeadLetter::receiver_gone, *message.ops->row);
-    message.ops->drop(message, errc::receiver_gone);
-    return false;
-  }
-  if (message.ops->message_class == MessageClass::bounded) {
-    bounded_taken_.store(bounded_taken_.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
-  } else if (message.ops->message_class == MessageClass::latest) {
-    const std::lock_guard guard(latest_lock_);
-    forget_latest(message);
-  }
-  if (message.envelope.deadline == TimePoint::max() ||
-      arena_.core().clock().now() <= message.envelope.deadline) {
-    return true;
-  }
-  arena_.core().count(DeadLetter::expired, *message.ops->row);
-  message.ops->drop(message, errc::timed_out);
+bool Slot::in_time(MessageHeader& message) noexcept {
+  if (arena_.core().clock().now() <= message.ops->deadline(message)) return true;
+  return refuse(message, errc::timed_out);
+}
+
+bool Slot::refuse(MessageHeader& message, errc reason) noexcept {
+  arena_.core().count(reason == errc::timed_out ? DeadLetter::expired : DeadLetter::receiver_gone,
+                      *message.ops->row);
+  message.ops->drop(message, reason);
   return false;
 }
 

@@ -44,18 +44,37 @@ class alignas(64) Slot final : public Runnable {
   /// False: the life is over, the node is still the caller's.
   [[nodiscard]] bool push(Node& node) noexcept {
     if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-    const Inbox::Push result = inbox_.push(node, node.ops->lane);
+    return push_to(node, node.ops->lane);
+  }
+  /// As push(), for who knows the lane and has just looked at the generation.
+  [[nodiscard, gnu::always_inline]] bool push_to(Node& node, Lane lane) noexcept {
+    const Inbox::Push result = inbox_.push(node, lane);
     if (result == Inbox::Push::woke) make_ready();
     return result != Inbox::Push::dead;
   }
 
   /// Of class latest. `superseded` is what came out: the node itself, holding the older content, or
   /// null if the message was queued.
-  [[nodiscard]] bool push_latest(MessageHeader& node, Node*& superseded) noexcept;
+  [[nodiscard]] bool push_latest(LatestHeader& node, Node*& superseded) noexcept;
 
   enum class Reserve : std::uint8_t { reserved, full, dead };
   /// Room for one bounded message; exact, also among racing senders.
-  [[nodiscard]] Reserve reserve_bounded(std::uint64_t generation) noexcept;
+  [[nodiscard, gnu::always_inline]] Reserve reserve_bounded(std::uint64_t generation) noexcept {
+    std::uint64_t before = bounded_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (before >> 32U != (generation & low_half)) return Reserve::dead;
+      const auto pushed = static_cast<std::uint32_t>(before);
+      // A sender that knows of a handled message, by its answer for instance, sees it taken here.
+      if (pushed - bounded_taken_.load(std::memory_order_acquire) >=
+          bounded_max_.load(std::memory_order_relaxed)) {
+        return Reserve::full;
+      }
+      const std::uint64_t after = (before & ~low_half) | static_cast<std::uint32_t>(pushed + 1);
+      if (bounded_.compare_exchange_weak(before, after, std::memory_order_relaxed)) {
+        return Reserve::reserved;
+      }
+    }
+  }
 
   [[nodiscard]] Arena& arena() const noexcept { return arena_; }
   [[nodiscard]] std::uint64_t number() const noexcept {
@@ -110,7 +129,7 @@ class alignas(64) Slot final : public Runnable {
   void take_normal() noexcept {
     if (!inbox_.has(Lane::normal)) return;
     const std::uint32_t count = normal_.append_reversed(inbox_.take(Lane::normal));
-    side_.stashed(side_.normal_depth, side_.normal_peak, count);
+    side_.stashed(side_.normal_depth, side_.normal_peak, count, count);
   }
   [[nodiscard]] bool urgent_came() const noexcept { return inbox_.has(Lane::urgent); }
 
@@ -118,7 +137,25 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] bool has_task() const noexcept { return !tasks_.empty(); }
 
   /// The next message that may still be started, or null. Takes from the inbox as needed.
-  [[nodiscard]] MessageHeader* next_message() noexcept;
+  [[nodiscard]] MessageHeader* next_message() noexcept {
+    for (;;) {
+      Node* node = nullptr;
+      if (!urgent_.empty()) [[unlikely]] {
+        node = urgent_.pop();
+        one_less(side_.urgent_depth);
+      } else if (!normal_.empty()) {
+        node = normal_.pop();
+        one_less(side_.normal_depth);
+      } else if (inbox_.has(Lane::normal)) {
+        node = take_first_normal();
+      } else {
+        return nullptr;
+      }
+      auto& message = static_cast<MessageHeader&>(*node);
+      if (admit(message)) [[likely]]
+        return &message;
+    }
+  }
   [[nodiscard]] bool has_message() const noexcept {
     return !urgent_.empty() || !normal_.empty() || inbox_.has(Lane::normal);
   }
@@ -126,7 +163,7 @@ class alignas(64) Slot final : public Runnable {
   /// A message of our own making, before the normal ones.
   void inject(MessageHeader& message) noexcept {
     urgent_.push(message);
-    side_.stashed(side_.urgent_depth, side_.urgent_peak, 1);
+    side_.stashed(side_.urgent_depth, side_.urgent_peak, 1, 1);
   }
 
   [[nodiscard]] Inbox::Idle try_idle() noexcept { return inbox_.try_idle(); }
@@ -165,10 +202,42 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
+  static constexpr std::uint64_t low_half = 0xffffffffULL;
+
   void make_ready() noexcept;
   void sort_urgent() noexcept;
-  [[nodiscard]] bool admit(MessageHeader& message) noexcept;
-  void forget_latest(MessageHeader& message) noexcept;
+  static void one_less(std::atomic<std::uint32_t>& depth) noexcept {
+    depth.store(depth.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  /// The oldest of those in the inbox, where there are some. A single one never enters the list.
+  [[nodiscard]] Node* take_first_normal() noexcept {
+    Node* const newest = inbox_.take(Lane::normal);
+    if (newest->next == nullptr) {
+      side_.stashed(side_.normal_depth, side_.normal_peak, 0, 1);
+      return newest;
+    }
+    const std::uint32_t count = normal_.append_reversed(newest);
+    side_.stashed(side_.normal_depth, side_.normal_peak, count - 1, count);
+    return normal_.pop();
+  }
+  [[nodiscard]] bool admit(MessageHeader& message) noexcept {
+    const NodeOps& ops = *message.ops;
+    if (message.generation != generation_.load(std::memory_order_relaxed)) [[unlikely]]
+      return refuse(message, errc::receiver_gone);
+    if (ops.message_class == MessageClass::bounded) {
+      bounded_taken_.store(bounded_taken_.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_release);
+    } else if (ops.message_class == MessageClass::latest) {
+      take_latest(static_cast<LatestHeader&>(message));
+    }
+    return ops.deadline == nullptr || in_time(message);
+  }
+  void take_latest(LatestHeader& message) noexcept;
+  /// False: its deadline has passed, and it is freed.
+  [[nodiscard]] bool in_time(MessageHeader& message) noexcept;
+  /// Frees it; false.
+  bool refuse(MessageHeader& message, errc reason) noexcept;
+  void forget_latest(LatestHeader& message) noexcept;
 
   // First line: what senders touch.
   Inbox inbox_;
@@ -187,7 +256,7 @@ class alignas(64) Slot final : public Runnable {
   NodeList urgent_;
   NodeList tasks_;
   MonitorList monitors_;
-  MessageHeader* latest_ = nullptr;   // guarded by latest_lock_
+  LatestHeader* latest_ = nullptr;   // guarded by latest_lock_
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> handled_ = 0;
 

@@ -31,7 +31,7 @@ class BehaviourOf final : public BehaviourActor {
 
   void stop_requested() override {
     if constexpr (HasMessage<M, Stop>) {
-      auto* const node = create<MessageNode<M>>(Stop{});
+      auto* const node = create<MessageNode<Stop>>(Stop{});
       node->ops = &message_ops<M, Stop>;
       node->generation = address().generation();
       slot().inject(*node);

@@ -11,12 +11,11 @@
 
 namespace duet::runtime {
 
-struct Envelope;
-
 namespace detail {
 
 class Core;
 class Slot;
+struct MessageHeader;
 struct ThreadBlock;
 
 struct ThreadState {
@@ -29,8 +28,8 @@ struct ThreadState {
   std::uint32_t stamps_left = 0;      // activations that may still use `stamp`
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
-  const Envelope* envelope = nullptr;   // of the message that a handler actor handles
-  Observer* observer = nullptr;         // of a simulation
+  const MessageHeader* message = nullptr;   // that a handler actor handles
+  Observer* observer = nullptr;             // of a simulation
   // Messages and completions an activation handles; a simulation takes fewer.
   std::uint32_t activation_messages = limits::activation_messages_max;
 };

@@ -33,8 +33,9 @@ class ReceiveBase : public Suspendable<MessageWait> {
     return message_ != nullptr;
   }
   void begin() noexcept {
-    actor().slot().side().set_message(nullptr);
-    wait_for("message", where_, false);
+    SideRecord& side = actor().slot().side();
+    side.set_message(nullptr);
+    side.set_wait("message", where_);
     behaviour().set_receiving(this);
   }
   void deliver(MessageHeader& message) override {
@@ -53,17 +54,16 @@ class ReceiveBase : public Suspendable<MessageWait> {
  protected:
   ~ReceiveBase() override {
     if (message_ != nullptr) message_->ops->drop(*message_, errc::receiver_gone);
+    if (behaviour().receiving() == this) behaviour().set_receiving(nullptr);
   }
   [[nodiscard]] BehaviourActor& behaviour() const noexcept {
     return static_cast<BehaviourActor&>(actor());
   }
   [[nodiscard]] bool has_message() const noexcept { return message_ != nullptr; }
   [[nodiscard]] M take_message() noexcept {
-    auto& node = static_cast<MessageNode<M>&>(*std::exchange(message_, nullptr));
-    behaviour().received(node);
-    M message(std::move(node.message));
-    destroy(&node);
-    return message;
+    MessageHeader& header = *std::exchange(message_, nullptr);
+    behaviour().received(header);
+    return detail::take_message<M>(header);
   }
 
  private:
@@ -91,6 +91,7 @@ class ReceiveUntil final : public ReceiveBase<M> {
       : ReceiveBase<M>(actor, where), due_(due) {}
   void begin() noexcept {
     ReceiveBase<M>::begin();
+    this->link(false);
     this->arm(due_);
   }
   void expired() override {

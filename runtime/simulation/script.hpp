@@ -171,7 +171,7 @@ class Script {
   requires HasMessage<M, T>
   [[nodiscard]] T take(const Probe<M>& probe) {
     const Queued first = first_queued(probe.ref().address());
-    if (first.ops != &runtime::detail::message_ops<M, T>) {
+    if (!runtime::detail::carries<M, T>(first.ops)) {
       throw_missing(type_name<T>(), probe.ref().address());
     }
     run_ready_actor(probe.ref().address());
@@ -197,9 +197,8 @@ class Script {
   [[nodiscard]] const T* find(const Ref<M>& actor, const F& accept) const {
     const T* found = nullptr;
     visit(actor.address(), [&](const runtime::detail::Node& node) {
-      if (found != nullptr || node.ops != &runtime::detail::message_ops<M, T>) return;
-      const auto& message = static_cast<const runtime::detail::MessageNode<M>&>(node).message;
-      const T& candidate = std::get<T>(message);
+      if (found != nullptr || !runtime::detail::carries<M, T>(node.ops)) return;
+      const T& candidate = static_cast<const runtime::detail::MessageNode<T>&>(node).message;
       if (accept(candidate)) found = &candidate;
     });
     return found;

@@ -203,6 +203,24 @@ BOOST_AUTO_TEST_CASE(a_latest_message_takes_the_place_of_the_older_one) {
   BOOST_TEST(host.counters().superseded == 999U);
 }
 
+BOOST_AUTO_TEST_CASE(a_latest_message_brings_its_deadline_or_none) {
+  Strings log;
+  Host host;
+  const auto recorder = host.system.spawn<Recorder>("recorder", log);
+  recorder.send(Gauge{1});
+  recorder.send(Gauge{2}, host.clock.now() + 1s);
+  host.clock.advance(2s);
+  host.run_ready();
+  BOOST_TEST(log.empty());
+  BOOST_TEST(host.counters().expired == 1U);
+  recorder.send(Gauge{3}, host.clock.now() + 1s);
+  recorder.send(Gauge{4});
+  host.clock.advance(2s);
+  host.run_ready();
+  BOOST_TEST(log == (Strings{"gauge 4"}), boost::test_tools::per_element());
+  BOOST_TEST(host.counters().superseded == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(the_last_gauge_arrives_whichever_thread_sends_it) {
   for (int round = 0; round < 200; ++round) {
     Strings log;
