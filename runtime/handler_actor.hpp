@@ -158,7 +158,7 @@ class HandlerActor : public ActorBase {
   [[nodiscard]] X& derived() noexcept { return static_cast<X&>(*this); }
 
   void start() {
-    started_ = true;
+    this->set_begun();
     if constexpr (requires(X & x) { x.started(); }) derived().started();
   }
 
@@ -177,8 +177,6 @@ class HandlerActor : public ActorBase {
     const detail::NodeOwner owner(node);
     derived().on(std::move(node.message));
   }
-
-  bool started_ = false;
 };
 
 template <typename X, Language M>
@@ -188,7 +186,7 @@ ActorBase::Outcome HandlerActor<X, M>::activate() noexcept {
   std::uint32_t left = detail::thread_state().activation_messages;
   for (;;) {
     try {
-      if (!started_) start();
+      if (!this->has_begun()) start();
       while (left > 0 && !ended()) {
         own.take_urgent();
         if (detail::Node* const task = own.next_task()) {

@@ -82,8 +82,8 @@ MessageHeader* BehaviourActor::try_message() noexcept {
 bool BehaviourActor::work_once() {
   Slot& own = slot();
   dry_ = false;
-  if (!started_) {
-    started_ = true;
+  if (!has_begun()) {
+    set_begun();
     start();
     return true;
   }

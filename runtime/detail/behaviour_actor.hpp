@@ -116,7 +116,6 @@ class BehaviourActor : public ActorBase {
   const void* root_ = nullptr;
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;
-  bool started_ = false;
   bool dry_ = false;   // the behaviour has looked for a message since, and there was none
   bool unwinding_ = false;
 };

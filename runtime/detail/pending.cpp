@@ -20,7 +20,7 @@ Pending* PendingList::find(std::uint64_t id) const noexcept {
 void Pending::link(bool holds_work) noexcept {
   DUET_ASSERT(!linked());
   PendingList& list = actor_.pending();
-  id_ = ++list.last_id_;
+  id_ = actor_.next_pending_id();
   next_ = list.first_;
   link_ = &list.first_;
   if (next_ != nullptr) next_->link_ = &next_;

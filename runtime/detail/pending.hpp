@@ -25,7 +25,6 @@ class PendingList {
  private:
   friend class Pending;
   Pending* first_ = nullptr;
-  std::uint64_t last_id_ = 0;
 };
 
 /// Linked while it waits; resolved once, on the actor's strand. Destroying it forgets it: a timer
