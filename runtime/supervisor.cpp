@@ -1,34 +1,13 @@
-// supervisor.cpp: starting, restarting and stopping children.
+// supervisor.cpp: starting and restarting children; supervisor_stop.cpp is the other half.
 #include "runtime/supervisor.hpp"
 
 #include "runtime/assert.hpp"
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
-#include <limits>
 #include <utility>
 
 namespace duet::runtime {
-namespace {
-
-constexpr Duration stop_deadline_default = std::chrono::seconds(5);
-constexpr std::uint32_t dynamic_stage = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t behind_all = std::numeric_limits<std::uint64_t>::max();
-
-/// True if a supervisor says that restarting it would do harm.
-bool beyond_restart(const ExitReason& reason) noexcept {
-  if (reason.kind() != ExitKind::failed || reason.exception() == nullptr) return false;
-  try {
-    std::rethrow_exception(reason.exception());
-  } catch (const SupervisorError& error) {
-    return error.beyond_restart();
-  } catch (...) {
-    return false;
-  }
-}
-
-}   // namespace
 
 std::size_t Supervisor::AddressHash::operator()(const Address& address) const noexcept {
   return std::hash<const void*>()(address.slot()) ^
@@ -143,8 +122,9 @@ void Supervisor::on(const Down& down) {
 
   const bool alive = before == ChildState::alive;
   const bool in_group = mode_ == Mode::regrouping && key >= floor_;
-  if (alive && mode_ != Mode::stopping && mode_ != Mode::failing && beyond_restart(down.reason)) {
-    give_up(child, child.spec.options().name + " failed: " + down.reason.text(), true);
+  const std::optional<std::string> beyond = left_behind(down.reason);
+  if (alive && beyond.has_value() && (mode_ == Mode::running || mode_ == Mode::regrouping)) {
+    give_up(*beyond, child.spec.options().name + " failed: " + down.reason.text(), true);
     return;
   }
   if (alive && (mode_ == Mode::running || (mode_ == Mode::regrouping && !in_group)) &&
@@ -155,10 +135,22 @@ void Supervisor::on(const Down& down) {
   // Of a child that was asked to stop: the stage may be over. Others end with the group or for
   // good.
   const bool of_stage = before == ChildState::stopping;
+  if (of_stage && beyond.has_value()) left_behind_ = *beyond;
   forget_if_done(entry);
   if (!of_stage) return;
   DUET_ASSERT(stage_left_ > 0);
   if (--stage_left_ == 0) next_stage();
+}
+
+std::optional<std::string> Supervisor::left_behind(const ExitReason& reason) {
+  if (reason.kind() != ExitKind::failed || reason.exception() == nullptr) return std::nullopt;
+  try {
+    std::rethrow_exception(reason.exception());
+  } catch (const SupervisorError& error) {
+    if (error.beyond_restart()) return error.child();
+  } catch (...) {   // any other failure
+  }
+  return std::nullopt;
 }
 
 bool Supervisor::wants_restart(const Child& child, const ExitReason& reason) noexcept {
@@ -185,9 +177,9 @@ void Supervisor::child_failed(Key key, Child& child, const ExitReason& reason) {
   child.failed = now();
   ++child.restarts;
   if (!window_.admit(now())) {
-    give_up(child,
-            child.spec.options().name + " needs a restart after " +
-                std::to_string(window_.count()) +
+    const std::string name = child.spec.options().name;
+    give_up(name,
+            name + " needs a restart after " + std::to_string(window_.count()) +
                 " within the window, the last time: " + reason.text(),
             false);
     return;
@@ -236,12 +228,21 @@ void Supervisor::on(detail::RestartDue due) {
   if (start(child->first, child->second) == Start::failed) forget_if_done(child);
 }
 
-void Supervisor::give_up(const Child& child, const std::string& why, bool beyond_restart) {
+ExitReason Supervisor::failure() const {
+  return ExitReason(ExitKind::failed, std::make_exception_ptr(
+                                          SupervisorError(name_ + " gives up: " + why_, why_child_,
+                                                          window_.count(), why_beyond_restart_)));
+}
+
+void Supervisor::give_up(const std::string& child, const std::string& why, bool beyond_restart) {
   DUET_ASSERT(mode_ == Mode::running || mode_ == Mode::regrouping);
-  failure_ = std::make_exception_ptr(SupervisorError(
-      name_ + " gives up: " + why, child.spec.options().name, window_.count(), beyond_restart));
-  SupervisorEvent giving_up = event(SupervisorEvent::Kind::giving_up, child);
-  giving_up.reason = ExitReason(ExitKind::failed, failure_);
+  why_ = why;
+  why_child_ = child;
+  why_beyond_restart_ = beyond_restart;
+  SupervisorEvent giving_up;
+  giving_up.kind = SupervisorEvent::Kind::giving_up;
+  giving_up.child = child;
+  giving_up.reason = failure();
   tell(std::move(giving_up));
   const Mode before = std::exchange(mode_, Mode::failing);
   floor_ = 0;
@@ -250,139 +251,6 @@ void Supervisor::give_up(const Child& child, const std::string& why, bool beyond
   } else if (stage_left_ == 0) {
     next_stage();
   }
-}
-
-// ---- stopping ----
-
-void Supervisor::on(Stop) {
-  if (mode_ == Mode::stopping || mode_ == Mode::failing) return;
-  const Mode before = std::exchange(mode_, Mode::stopping);
-  floor_ = 0;
-  if (before == Mode::running) {
-    begin_sweep();
-  } else if (stage_left_ == 0) {   // it waited for the group's back-off
-    next_stage();
-  }
-}
-
-void Supervisor::begin_sweep() {
-  swept_to_ = behind_all;
-  abandoned_one_ = false;
-  next_stage();
-}
-
-/// Asks the last children that still live, a stage of them.
-void Supervisor::next_stage() {
-  cancel_timer(stage_timer_);
-  stage_top_ = swept_to_;
-  stage_left_ = 0;
-  Duration deadline{};
-  std::uint32_t stage = 0;
-  for (auto next = children_.lower_bound(swept_to_); next != children_.begin();) {
-    const auto entry = std::prev(next);
-    if (entry->first < floor_) break;
-    Child& child = entry->second;
-    const std::uint32_t own = child.dynamic ? dynamic_stage : child.spec.options().stage;
-    if (stage_left_ > 0 && (stage == 0 || own != stage)) break;
-    next = entry;
-    swept_to_ = entry->first;
-    if (child.state == ChildState::backing_off) {
-      cancel_timer(child.timer);
-      child.state = ChildState::absent;
-    }
-    if (child.state != ChildState::alive) continue;
-    child.state = ChildState::stopping;
-    stage = own;
-    ++stage_left_;
-    deadline = std::max(deadline, stop_deadline(child));
-    slot().side().set_waits_on(child.address.slot(), child.address.generation());
-    detail::Core::request_stop(child.address);   // if it has ended its Down is on the way
-  }
-  if (stage_left_ == 0) {
-    swept();
-  } else {
-    stage_began(deadline);
-  }
-}
-
-void Supervisor::stage_began(Duration deadline) {
-  stage_killed_ = false;
-  stage_timer_ = send_after(deadline, detail::StageDue{});
-  set_waits_for("end of a child");
-}
-
-void Supervisor::on(detail::StageDue) {
-  if (stage_left_ == 0) return;
-  if (stage_killed_) {
-    abandon_late();
-  } else {
-    kill_late();
-  }
-}
-
-void Supervisor::kill_late() {
-  stage_killed_ = true;
-  stage_timer_ = send_after(options_.kill_deadline, detail::StageDue{});
-  const auto end = children_.lower_bound(stage_top_);
-  for (auto entry = children_.lower_bound(swept_to_); entry != end; ++entry) {
-    const Child& child = entry->second;
-    if (child.state != ChildState::stopping) continue;
-    SupervisorEvent late = event(SupervisorEvent::Kind::late, child);
-    late.stragglers.push_back(core().snapshot(*child.address.slot()));
-    if (!child.address.alive()) continue;   // just now; the snapshot may be of the next one there
-    if (late_.size() < limits::late_children_max) late_.push_back(late.stragglers.front());
-    tell(std::move(late));
-    const std::string why = "it did not stop when its supervisor " + name_ + " asked it to";
-    detail::Core::kill(child.address, std::make_exception_ptr(KilledError(why)));
-  }
-}
-
-void Supervisor::abandon_late() {
-  const auto end = children_.lower_bound(stage_top_);
-  for (auto entry = children_.lower_bound(swept_to_); entry != end; ++entry) {
-    Child& child = entry->second;
-    if (child.state != ChildState::stopping) continue;
-    child.state = ChildState::abandoned;
-    abandoned_one_ = true;
-    child.spec.place().publish(Address());
-    tell(event(SupervisorEvent::Kind::abandoned, child));
-  }
-  next_stage();
-}
-
-/// Nobody from floor_ on lives, but for the abandoned.
-void Supervisor::swept() {
-  switch (mode_) {
-    case Mode::running:
-      DUET_UNREACHABLE();
-    case Mode::regrouping:
-      break;
-    case Mode::stopping:
-    case Mode::failing: {
-      SupervisorEvent stopped;
-      stopped.kind = SupervisorEvent::Kind::stopped;
-      stopped.stragglers = late_;
-      tell(std::move(stopped));
-      end(mode_ == Mode::stopping ? ExitReason(ExitKind::stopped)
-                                  : ExitReason(ExitKind::failed, failure_));
-      return;
-    }
-  }
-  if (abandoned_one_) {
-    for (const auto& [key, child] : children_) {
-      if (child.state != ChildState::abandoned) continue;
-      give_up(child, child.spec.options().name + " cannot be ended, so it is not started again",
-              true);
-      return;
-    }
-  }
-  set_waits_for("back-off");
-  stage_timer_ = send_after(regroup_delay_, detail::RestartDue{});
-}
-
-Duration Supervisor::stop_deadline(const Child& child) const noexcept {
-  if (child.dynamic) return options_.started_stop_deadline;
-  return child.spec.options().stop_deadline.value_or(stop_deadline_default);
 }
 
 // ---- telling ----
@@ -404,25 +272,6 @@ void Supervisor::tell(SupervisorEvent event) const {
 }
 
 // ---- supervisors as children ----
-
-Duration stop_time_max(const SupervisorOptions& options, const Children& children) {
-  Duration sum = options.strategy == Strategy::one_for_one
-                     ? options.started_stop_deadline + options.kill_deadline
-                     : Duration(0);
-  Duration longest{};
-  std::uint32_t stage = 0;
-  for (const ChildSpec& spec : children.specs()) {
-    const std::uint32_t own = spec.options().stage;
-    if (own == 0 || own != stage) {
-      sum += longest;
-      longest = Duration(0);
-    }
-    stage = own;
-    const Duration deadline = spec.options().stop_deadline.value_or(stop_deadline_default);
-    longest = std::max(longest, deadline + options.kill_deadline);
-  }
-  return sum + longest;
-}
 
 ChildRef<SupervisorMessage> add_supervisor(Children& to, ChildOptions child,
                                            SupervisorOptions options, Children children) {

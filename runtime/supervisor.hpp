@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -73,8 +74,9 @@ using SupervisorMessage =
 ///            names the child, so that the supervisor above acts. Also if a child that must be
 ///            stopped for a restart cannot be ended: it never starts a second life beside a first.
 /// Stops:     on Stop, stage by stage in reverse order: each child is asked, at its deadline ended
-///            by force, after kill_deadline abandoned. Late ones are told with their snapshots.
-/// Killed:    its children are killed too.
+///            by force, after kill_deadline abandoned. Late ones are told with their snapshots. Who
+///            left one behind ends as failed and says so, and is not started again.
+/// Killed:    its children are killed too; nobody waits for them then.
 /// System:    System::stop() asks a child's supervisor, not the child, so that the order holds.
 class Supervisor final : public HandlerActor<Supervisor, SupervisorMessage> {
  public:
@@ -120,11 +122,14 @@ class Supervisor final : public HandlerActor<Supervisor, SupervisorMessage> {
   Start start(Key key, Child& child);
   void start_from(Key floor);
 
+  /// The actor that could not be ended, if a supervisor says so; else nothing.
+  [[nodiscard]] static std::optional<std::string> left_behind(const ExitReason& reason);
   [[nodiscard]] static bool wants_restart(const Child& child, const ExitReason& reason) noexcept;
   void child_failed(Key key, Child& child, const ExitReason& reason);
   void forget_if_done(ChildMap::iterator child);
   void regroup(Key floor, Duration delay);
-  void give_up(const Child& child, const std::string& why, bool beyond_restart);
+  void give_up(const std::string& child, const std::string& why, bool beyond_restart);
+  [[nodiscard]] ExitReason failure() const;
 
   void begin_sweep();
   void next_stage();
@@ -144,7 +149,11 @@ class Supervisor final : public HandlerActor<Supervisor, SupervisorMessage> {
   std::unordered_map<Address, Key, AddressHash> living_;   // looked up only
   Key last_key_ = 0;
   RestartWindow window_;
-  std::exception_ptr failure_;   // of failing
+
+  // Of failing: why, because of whom, and whether another life would do harm. Empty: not failing.
+  std::string why_;
+  std::string why_child_;
+  bool why_beyond_restart_ = false;
 
   // Of a sweep: stopping children from the last one down to floor_.
   Key floor_ = 0;
@@ -152,7 +161,7 @@ class Supervisor final : public HandlerActor<Supervisor, SupervisorMessage> {
   Key stage_top_ = 0;            // the stage in progress is [swept_to_, stage_top_)
   std::size_t stage_left_ = 0;   // of them, not down yet
   bool stage_killed_ = false;
-  bool abandoned_one_ = false;
+  std::string left_behind_;   // the child that could not be ended; empty if there is none
   Duration regroup_delay_{};
   TimerId stage_timer_{};   // of the stage, or of the group's back-off
   std::vector<ActorSnapshot> late_;

@@ -511,10 +511,33 @@ BOOST_AUTO_TEST_CASE(no_second_life_begins_beside_one_that_cannot_be_ended) {
   check(take_log(), {"leaf up", "leaf down"});
   BOOST_REQUIRE(failures.size() == 3U);
   BOOST_TEST(failures[1] ==
-             "middle: middle gives up: stuck cannot be ended, so it is not started again");
+             "middle: middle gives up: stuck cannot be ended, so nothing is started beside it");
   BOOST_TEST(failures[2] ==
-             "root: root gives up: middle failed: middle gives up: stuck cannot be ended, so it is "
-             "not started again");
+             "root: root gives up: middle failed: middle gives up: stuck cannot be ended, so "
+             "nothing is started beside it");
+  held[0]();
+  host.run_ready();
+  BOOST_TEST(host.living() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_supervisor_that_left_a_child_behind_while_it_was_stopped_is_not_restarted) {
+  std::vector<std::function<void()>> held;
+  options.strategy = Strategy::one_for_all;
+  const auto first = add("first");
+  Children below;
+  const auto stuck = below.add("stuck", unstoppable, &held);
+  add_supervisor(children, "middle", {}, below);
+  start();
+  const Address address = stuck.ref().address();
+  fail(first);   // so middle has to stop, and cannot
+  host.advance(5s);
+  host.advance(1s);
+  host.advance(1h);
+  BOOST_TEST(address.alive());
+  BOOST_TEST(!root.alive());
+  check(take_log(), {"first up", "first down"});
+  check(failures, {"first: first is broken", "middle: middle gives up: stuck could not be ended",
+                   "root: root gives up: stuck cannot be ended, so nothing is started beside it"});
   held[0]();
   host.run_ready();
   BOOST_TEST(host.living() == 0U);
