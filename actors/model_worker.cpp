@@ -9,14 +9,6 @@
 
 namespace duet::actors {
 
-namespace {
-
-// A cancel waits for its request no longer than a request may wait in the mailbox; more than this
-// many at once are a flood.
-constexpr std::size_t tombstones_max = 1024;
-
-}   // namespace
-
 ModelWorker::ModelWorker(ModelOptions options, SchedulingOptions scheduling,
                          std::shared_ptr<ModelBoard> board)
     : options_(std::move(options)), board_(std::move(board)), queues_(scheduling) {}
@@ -44,11 +36,7 @@ std::optional<ServiceError> ModelWorker::refusal(const Generate& command) const 
 }
 
 void ModelWorker::on(Generate command) {
-  const auto tombstone = std::find(tombstones_.begin(), tombstones_.end(), command.number);
-  if (tombstone != tombstones_.end()) {
-    tombstones_.erase(tombstone);
-    return;
-  }
+  if (tombstones_.take(command.number, now())) return;
   if (auto refused = refusal(command)) {
     board_->requests_refused.fetch_add(1, std::memory_order_relaxed);
     command.request.send(RequestFailed(std::move(*refused)));
@@ -78,10 +66,9 @@ void ModelWorker::on(Generate command) {
 
 void ModelWorker::on(DropRequest command) {
   if (!requests_.contains(command.number)) {
-    // Its Generate may still be on its way; after the end of a request its drop finds nothing and
-    // is soon forgotten.
-    if (tombstones_.size() == tombstones_max) tombstones_.erase(tombstones_.begin());
-    tombstones_.push_back(command.number);
+    // Its Generate may still be on its way, for as long as a request lasts at most. The drop that
+    // follows the end of a request finds nothing either; it is forgotten by then.
+    tombstones_.bury(command.number, now() + options_.request_timeout, now());
     return;
   }
   (command.aborted ? board_->requests_aborted : board_->requests_failed)

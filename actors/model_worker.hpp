@@ -6,6 +6,7 @@
 #include "actors/model_board.hpp"
 #include "actors/options.hpp"
 #include "runtime/handler_actor.hpp"
+#include "runtime/tombstones.hpp"
 
 #include <cstdint>
 #include <map>
@@ -101,7 +102,7 @@ class ModelWorker final : public runtime::HandlerActor<ModelWorker, ModelWorkerM
   JobQueues queues_;
   std::map<SequenceNumber, Sequence> sequences_;
   std::map<RequestNumber, Request> requests_;
-  std::vector<RequestNumber> tombstones_;   // dropped before their Generate came
+  runtime::Tombstones<RequestNumber> tombstones_;   // dropped before their Generate came
   SequenceNumber sequences_made_ = 0;
   std::optional<runtime::TimePoint> tick_due_;
   std::vector<runtime::Reply<bool>> draining_;
