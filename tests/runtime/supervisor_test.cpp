@@ -1,4 +1,5 @@
-// supervisor_test.cpp: children start in order, restart by their rules, and stop in reverse order.
+// supervisor_test.cpp: children start in order, restart by their rules, and stop in reverse order;
+// one file because every case is told with the same parts, log and events.
 #include "runtime/supervisor.hpp"
 
 #include "tests/runtime/actor_fixture.hpp"
