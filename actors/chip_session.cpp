@@ -21,6 +21,11 @@ ChipSession::ChipSession(device::Device& device, ChipSessionSetup setup,
   for (const device::IoBuffers& io : setup_.buffers) buffers_.push_back({io, false});
 }
 
+/// Whatever still comes of a job that was not waited for is stale.
+ChipSession::~ChipSession() {
+  counters_->completions_stale.fetch_add(running_.size(), std::memory_order_relaxed);
+}
+
 device::SequenceId ChipSession::device_sequence(SequenceNumber sequence) const {
   const auto range = setup_.sequence_last - setup_.sequence_first + 1;
   return setup_.sequence_first + (range == 0 ? sequence : sequence % range);
@@ -95,12 +100,12 @@ bool ChipSession::submit(Order& order) {
   const bool news = !order.reply.has_value() && what.graph == device::GraphKind::prefill;
   running_.push_back({job.job, std::move(order), *free});
 
-  if (news) worker_.send(JobAccepted{number});
+  if (news) worker_.send(JobAccepted{setup_.session.generation, number});
   return true;
 }
 
 void ChipSession::fail(Order& order, boost::system::error_code code) {
-  answer(order, JobEnded(order.what.sequence, code, LogitsLease()));
+  answer(order, JobEnded(setup_.session.generation, order.what.sequence, code, LogitsLease()));
 }
 
 void ChipSession::answer(Order& order, JobEnded ended) {
@@ -128,7 +133,7 @@ void ChipSession::on(JobDone fact) {
   running_.erase(running);
   Buffer& buffer = buffers_[job.buffer];
   const device::SequenceId sequence = device_sequence(job.order.what.sequence);
-  JobEnded ended(job.order.what.sequence, result.status, LogitsLease());
+  JobEnded ended(result.generation, job.order.what.sequence, result.status, LogitsLease());
   if (!result.status.failed()) {
     const auto tokens = result.kv_after - result.kv_before;
     const auto committed =

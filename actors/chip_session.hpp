@@ -50,6 +50,10 @@ class ChipSession final : public runtime::HandlerActor<ChipSession, ChipSessionM
               runtime::Ref<DeviceSupervisorMessage> supervisor,
               std::shared_ptr<ChipCounters> counters);
 
+  ChipSession(const ChipSession&) = delete;
+  ChipSession& operator=(const ChipSession&) = delete;
+  ~ChipSession() override;
+
   // Commands.
   void on(RunJob command);
   void on(AskJob command);

@@ -453,7 +453,7 @@ Async<bool> Supervision::shut_down() {
   check("reset configuration", done);
   const DeviceOutcome closed = co_await close();
   const bool released = check("release", closed);
-  announce(WorkerState::unloaded, "the board was released");
+  announce(WorkerState::unloaded, released ? "the board was released" : failure_);
   co_return released;
 }
 

@@ -243,13 +243,16 @@ struct DropRequest {
 
 /// From ChipSession: the runtime has taken the prefill of this sequence.
 struct JobAccepted {
+  device::Generation generation = 0;   ///< of the session.
   SequenceNumber sequence = 0;
 };
 
 /// From ChipSession: the end of a job.
 struct JobEnded {
-  JobEnded(SequenceNumber number, boost::system::error_code code, LogitsLease lease) noexcept
-      : sequence(number), status(code), logits(std::move(lease)) {}
+  JobEnded(device::Generation life, SequenceNumber number, boost::system::error_code code,
+           LogitsLease lease) noexcept
+      : generation(life), sequence(number), status(code), logits(std::move(lease)) {}
+  device::Generation generation;   ///< of the session; of a former one it is stale.
   SequenceNumber sequence;
   boost::system::error_code status;
   LogitsLease logits;   ///< empty after a failure.

@@ -210,6 +210,7 @@ void ModelWorker::run(const JobChoice& choice) {
 }
 
 void ModelWorker::on(JobAccepted fact) {
+  if (fact.generation != generation_) return;
   const auto sequence = sequences_.find(fact.sequence);
   if (sequence == sequences_.end()) return;
   const auto request = requests_.find(sequence->second.request);
@@ -218,6 +219,7 @@ void ModelWorker::on(JobAccepted fact) {
 }
 
 void ModelWorker::on(JobEnded fact) {
+  if (fact.generation != generation_) return;   // its sequence went with its session
   const auto found = sequences_.find(fact.sequence);
   DUET_ASSERT(found != sequences_.end() && jobs_running_ > 0, fact.sequence, jobs_running_);
   --jobs_running_;
@@ -246,18 +248,25 @@ void ModelWorker::on(JobEnded fact) {
 
 // ---- time ----
 
+/// Since when all sequences of a request wait for their prefill; nothing once one of them ran.
+std::optional<runtime::TimePoint> ModelWorker::waits_since(const Request& request) const {
+  if (request.started) return std::nullopt;
+  runtime::TimePoint since{};
+  for (const SequenceNumber number : request.sequences) {
+    const Sequence& sequence = sequences_.at(number);
+    if (sequence.state != SequenceState::queued) return std::nullopt;
+    since = std::max(since, sequence.since);
+  }
+  return since;
+}
+
 void ModelWorker::expire_waiting() {
   if (queues_.prefills() == 0) return;   // this is asked at every token
   std::vector<RequestNumber> expired;
   const runtime::TimePoint limit = now() - options_.queue_timeout;
   for (const auto& [number, request] : requests_) {
-    if (request.started) continue;
-    const bool late = std::all_of(request.sequences.begin(), request.sequences.end(),
-                                  [&](SequenceNumber sequence) {
-                                    return sequences_.at(sequence).state == SequenceState::queued &&
-                                           sequences_.at(sequence).since <= limit;
-                                  });
-    if (late) expired.push_back(number);
+    const auto since = waits_since(request);
+    if (since.has_value() && *since <= limit) expired.push_back(number);
   }
   for (const RequestNumber number : expired) {
     fail_request(
@@ -267,13 +276,21 @@ void ModelWorker::expire_waiting() {
   }
 }
 
+std::optional<runtime::TimePoint> ModelWorker::next_expiry() const {
+  std::optional<runtime::TimePoint> first;
+  for (const auto& [number, request] : requests_) {
+    const auto since = waits_since(request);
+    if (since.has_value()) first = std::min(first.value_or(*since), *since);
+  }
+  if (first.has_value()) *first += options_.queue_timeout;
+  return first;
+}
+
 void ModelWorker::arm_tick() {
   std::optional<runtime::TimePoint> due = queues_.next_due();
-  if (due.has_value() && *due <= now()) {
-    // Due already and not run: a slot or a sample is waited for. What is left to happen is the
-    // queue's time-out.
-    due = *due + options_.queue_timeout;
-  }
+  // Due already and not run: a slot or a sample is waited for, which comes as a message. What time
+  // alone brings is then the end of a request that waits too long.
+  if (due.has_value() && *due <= now()) due = next_expiry();
   if (!due.has_value() || (tick_due_.has_value() && *tick_due_ <= *due)) return;
   tick_due_ = due;
   send_after(*due - now(), WorkerTick{});
@@ -287,15 +304,27 @@ void ModelWorker::on(WorkerTick) {
 // ---- life cycle ----
 
 void ModelWorker::on(SessionUp fact) {
-  DUET_ASSERT(sequences_.empty() && jobs_running_ == 0, sequences_.size(), jobs_running_);
+  leave_session();
   session_ = runtime::Ref<ChipSessionMessage>(fact.session);
   generation_ = fact.generation;
   profile_ = std::move(fact.profile);
   kv_slots_ =
       options_.sequences_max == 0 ? fact.kv_slots : std::min(options_.sequences_max, fact.kv_slots);
-  kv_slots_used_ = 0;
   board_->set_context(profile_->context);
   publish();
+  finish_drain_if_idle();
+}
+
+/// The former session's jobs that were not waited for any longer: what they still bring is stale.
+/// Their requests have been told when the model went out of service.
+void ModelWorker::leave_session() {
+  DUET_ASSERT(requests_.empty() && sampling_ == 0, requests_.size(), sampling_);
+  for (const auto& [number, sequence] : sequences_) {
+    DUET_ASSERT(sequence.state == SequenceState::dropping, number);
+  }
+  sequences_.clear();
+  jobs_running_ = 0;
+  kv_slots_used_ = 0;
 }
 
 void ModelWorker::on(StateChanged fact) {

@@ -82,6 +82,9 @@ class ModelWorker final : public runtime::HandlerActor<ModelWorker, ModelWorkerM
   void fail_all(const ServiceError& error);
   void expire_waiting();
   void arm_tick();
+  [[nodiscard]] std::optional<runtime::TimePoint> waits_since(const Request& request) const;
+  [[nodiscard]] std::optional<runtime::TimePoint> next_expiry() const;
+  void leave_session();
   void publish();
   void finish_drain_if_idle();
   [[nodiscard]] std::optional<ServiceError> refusal(const Generate& command) const;

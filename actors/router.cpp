@@ -10,9 +10,12 @@ namespace duet::actors {
 
 namespace {
 
-std::string bounded(const std::string& alias) {
+std::string no_such_model(const std::string& alias) {
   constexpr std::size_t echo_max = 64;
-  return alias.size() <= echo_max ? alias : alias.substr(0, echo_max) + "...";
+  std::string text = "there is no model '";
+  text.append(alias, 0, echo_max);
+  text += alias.size() <= echo_max ? "'" : "...'";
+  return text;
 }
 
 }   // namespace
@@ -33,9 +36,8 @@ Router::Target* Router::find(const std::string& alias) {
 void Router::on(SubmitRequest command) {
   Target* const target = find(command.request->model);
   if (target == nullptr) {
-    command.stream->fail(ServiceError(errc::model_not_found,
-                                      "there is no model '" + bounded(command.request->model) + "'",
-                                      "model"));
+    command.stream->fail(
+        ServiceError(errc::model_not_found, no_such_model(command.request->model), "model"));
     return;
   }
   ModelBoard& board = *target->route.board;
@@ -107,10 +109,13 @@ void Router::on(ModelStateChanged fact) {
 }
 
 runtime::Properties Router::snapshot() const {
-  runtime::Properties said = {{"requests", static_cast<std::int64_t>(active_.size())},
-                              {"requests_made", static_cast<std::int64_t>(requests_made_)}};
-  for (const Target& target : targets_)
-    said.push_back({target.route.alias, to_string(target.state)});
+  runtime::Properties said(2 + targets_.size());
+  said[0] = {"requests", static_cast<std::int64_t>(active_.size())};
+  said[1] = {"requests_made", static_cast<std::int64_t>(requests_made_)};
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    said[2 + i].name = targets_[i].route.alias;
+    said[2 + i].value.emplace<std::string>(to_string(targets_[i].state));
+  }
   return said;
 }
 
