@@ -32,7 +32,7 @@ SimOutcome run(const char* name, std::uint64_t seed, Plant plant = Plant::none) 
   order.seed = seed;
   order.plant = plant;
   order.day = std::chrono::minutes(2);
-  order.package = std::string(DUET_BINARY_DIR) + "/demo-package";
+  order.package = DUET_BINARY_DIR "/demo-package";
   return find_sim_workload(name)->run(order);
 }
 
@@ -173,6 +173,20 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_of_the_seed_file_is_named) {
     std::string error;
     BOOST_TEST(read_sim_seeds(in, error).empty());
     BOOST_TEST(error == expected);
+  }
+}
+
+// Seeds that found: a recovery met a worker that still waited for a job of the former session
+// (assert); a second choice that waited for longer than the queue's time-out made the worker wake
+// itself for ever.
+BOOST_AUTO_TEST_CASE(jobs_that_never_end_neither_stop_the_process_nor_make_it_spin) {
+  for (const std::uint64_t seed : {53U, 80U, 191U, 19U, 22U, 30U}) {
+    SimOrder order;
+    order.seed = seed;
+    order.package = DUET_BINARY_DIR "/demo-package";
+    order.hung_jobs = true;
+    const SimOutcome outcome = find_sim_workload("duet")->run(order);
+    BOOST_TEST(outcome.activations < 100000U, seed);
   }
 }
 
