@@ -4,8 +4,10 @@
 #include "device/package/manifest_yaml.hpp"
 #include "device/package/package_files.hpp"
 #include "device/package/packer.hpp"
+#include "device/package/sha256.hpp"
 #include "device/package/validator.hpp"
 #include "device/program/byte_reader.hpp"
+#include "tools/duet_pack_command.hpp"
 #include "tools/duet_pack_show.hpp"
 
 #include <boost/program_options.hpp>
@@ -30,63 +32,15 @@ using device::json_array;
 using device::json_string;
 using device::number_text;
 
-constexpr int exit_done = 0;
-constexpr int exit_finding = 1;
-constexpr int exit_usage = 2;
-
-constexpr const char* usage = R"(duet-pack: packages of one or two models for a board of two chips
-
-  duet-pack build --model NAME=FILE.gguf [--model NAME=FILE.gguf] -o DIRECTORY [options]
-  duet-pack validate DIRECTORY [--trust KEY]... [--allow-unsigned]
-  duet-pack inspect DIRECTORY
-  duet-pack keygen PRIVATE.pem [PUBLIC.pem]
-  duet-pack sign DIRECTORY --sign-key PRIVATE.pem
-  duet-pack verify DIRECTORY --trust PUBLIC.pem
-
-Each command has --help and --json. Exit codes: 0 done, 1 a finding or an error, 2 wrong use.
-)";
-
-/// Wrong use of the command line.
-struct Usage {
-  std::string message;
-};
-/// Something could not be done.
-struct Failed {
-  std::string message;
-};
-
-template <typename T>
-T take(device::Result<T> result) {
-  if (result.has_error()) throw Failed{result.error().message};
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-using Words = std::vector<std::string>;
-
-/// Parses the words after the subcommand. `positional` names the operands in order; `needed` of
-/// them must be there.
-po::variables_map parse(const Words& words, const char* command, po::options_description options,
-                        const Words& positional, std::size_t needed) {
-  options.add_options()("help,h", "this text")("json", "print one JSON object");
-  po::options_description all = options;
-  po::positional_options_description places;
-  for (const std::string& name : positional) {
-    all.add_options()(name.c_str(), po::value<std::string>());
-    places.add(name.c_str(), 1);
-  }
-  po::variables_map map;
-  po::store(po::command_line_parser(words).options(all).positional(places).run(), map);
-  po::notify(map);
-  if (map.count("help") != 0) {
-    std::cout << usage << "\nOptions of " << command << ":\n" << options;
-    return map;
-  }
-  for (std::size_t i = 0; i < needed; ++i) {
-    if (map.count(positional[i]) == 0)
-      throw Usage{"duet-pack " + std::string(command) + " needs " + positional[i]};
-  }
-  return map;
-}
+using duet::tools::exit_done;
+using duet::tools::exit_finding;
+using duet::tools::exit_usage;
+using duet::tools::Failed;
+using duet::tools::pack_usage;
+using duet::tools::parse_words;
+using duet::tools::take;
+using duet::tools::Usage;
+using duet::tools::Words;
 
 /// "NAME=VALUE" of an option that may be there several times.
 std::map<std::string, std::string> pairs(const po::variables_map& map, const char* option,
@@ -171,7 +125,7 @@ int run_build(const Words& words) {
       "kv-slots", po::value<std::uint32_t>()->default_value(8), "sequences of a model at a time")(
       "dram-mib", po::value<std::uint64_t>()->default_value(16384), "MiB of DRAM a chip")(
       "sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)");
-  const auto map = parse(words, "build", text, {}, 0);
+  const auto map = parse_words(words, "build", text, {}, 0);
   if (map.count("help") != 0) return exit_done;
   device::PackOptions options = build_options(map);
   std::optional<device::PrivateKey> key;
@@ -197,29 +151,21 @@ int run_build(const Words& words) {
   return exit_done;
 }
 
-device::ValidateOptions trust_options(const po::variables_map& map) {
-  device::ValidateOptions options;
-  options.allow_unsigned = map.count("allow-unsigned") != 0;
-  if (map.count("trust") == 0) return options;
-  for (const std::string& path : map["trust"].as<Words>()) {
-    options.trusted_keys.push_back(take(device::read_public_key(path)));
-  }
-  return options;
-}
-
 int run_validate(const Words& words) {
   po::options_description text;
-  text.add_options()("trust", po::value<Words>(),
-                     "Ed25519 public key (PEM or hex); may be there several times")(
-      "allow-unsigned", "a missing or unverifiable signature is only a warning");
-  const auto map = parse(words, "validate", text, {"DIRECTORY"}, 1);
+  duet::tools::add_trust_options(text);
+  text.add_options()("allow-unsigned", "a missing or unverifiable signature is only a warning");
+  const auto map = parse_words(words, "validate", text, {"DIRECTORY"}, 1);
   if (map.count("help") != 0) return exit_done;
   const std::string directory = map["DIRECTORY"].as<std::string>();
-  const auto report = device::validate_package(directory, trust_options(map));
+  const auto report = device::validate_package(directory, duet::tools::trust_options(map));
   const bool good = report.package != nullptr;
   if (map.count("json") != 0) {
     std::cout << "{\"directory\": " << json_string(directory)
               << ", \"valid\": " << (good ? "true" : "false")
+              << ", \"signature\": " << json_string(device::name_of(report.signature))
+              << ", \"signer\": "
+              << (report.signer ? json_string(device::hex_text(*report.signer)) : "null")
               << ", \"hash\": " << (good ? json_string(report.package->hash()) : "null")
               << ", \"errors\": " << report.findings.errors()
               << ", \"warnings\": " << report.findings.warnings()
@@ -235,33 +181,12 @@ int run_validate(const Words& words) {
   }
   std::cout << directory << ": " << (good ? "valid" : "not valid") << ", "
             << report.findings.errors() << " errors, " << report.findings.warnings()
-            << " warnings\n";
+            << " warnings, " << device::signature_text(report) << "\n";
   return good ? exit_done : exit_finding;
 }
 
-/// Shows what a manifest says, sound package or not: a refused package is the one to look into.
-int run_inspect(const Words& words) {
-  const auto map = parse(words, "inspect", {}, {"DIRECTORY"}, 1);
-  if (map.count("help") != 0) return exit_done;
-  const auto tree = take(device::FileTree::open(map["DIRECTORY"].as<std::string>()));
-  const auto file = take(tree.map(device::manifest_file));
-  device::Findings findings;
-  const auto manifest = device::read_manifest(device::as_text(file->bytes()), findings);
-  if (!manifest) {
-    for (const device::Finding& finding : findings.list())
-      std::cerr << device::finding_text(finding) << "\n";
-    return exit_finding;
-  }
-  if (map.count("json") != 0) {
-    std::cout << duet::tools::manifest_json(*manifest) << "\n";
-  } else {
-    duet::tools::print_manifest(*manifest, std::cout);
-  }
-  return exit_done;
-}
-
 int run_keygen(const Words& words) {
-  const auto map = parse(words, "keygen", {}, {"PRIVATE", "PUBLIC"}, 1);
+  const auto map = parse_words(words, "keygen", {}, {"PRIVATE", "PUBLIC"}, 1);
   if (map.count("help") != 0) return exit_done;
   const std::string path = map["PRIVATE"].as<std::string>();
   const std::string public_path =
@@ -285,7 +210,7 @@ int run_keygen(const Words& words) {
 int run_sign(const Words& words) {
   po::options_description text;
   text.add_options()("sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)");
-  const auto map = parse(words, "sign", text, {"DIRECTORY"}, 1);
+  const auto map = parse_words(words, "sign", text, {"DIRECTORY"}, 1);
   if (map.count("help") != 0) return exit_done;
   if (map.count("sign-key") == 0) throw Usage{"duet-pack sign needs --sign-key"};
   const std::string directory = map["DIRECTORY"].as<std::string>();
@@ -312,30 +237,36 @@ int run_sign(const Words& words) {
 
 int run_verify(const Words& words) {
   po::options_description text;
-  text.add_options()("trust", po::value<Words>(),
-                     "Ed25519 public key (PEM or hex); may be there several times");
-  const auto map = parse(words, "verify", text, {"DIRECTORY"}, 1);
+  duet::tools::add_trust_options(text);
+  const auto map = parse_words(words, "verify", text, {"DIRECTORY"}, 1);
   if (map.count("help") != 0) return exit_done;
   if (map.count("trust") == 0) throw Usage{"duet-pack verify needs --trust"};
   Words validate = {map["DIRECTORY"].as<std::string>()};
   for (const std::string& key : map["trust"].as<Words>())
     validate.insert(validate.end(), {"--trust", key});
+  if (map.count("revoked") != 0) {
+    for (const std::string& list : map["revoked"].as<Words>())
+      validate.insert(validate.end(), {"--revoked", list});
+  }
   if (map.count("json") != 0) validate.emplace_back("--json");
   return run_validate(validate);
 }
 
 int run(const Words& words) {
-  static constexpr std::array<std::pair<const char*, int (*)(const Words&)>, 6> commands = {{
+  static constexpr std::array<std::pair<const char*, int (*)(const Words&)>, 9> commands = {{
       {"build", run_build},
       {"validate", run_validate},
-      {"inspect", run_inspect},
+      {"inspect", duet::tools::run_inspect},
+      {"diff", duet::tools::run_diff},
+      {"audit", duet::tools::run_audit},
+      {"schema", duet::tools::run_schema},
       {"keygen", run_keygen},
       {"sign", run_sign},
       {"verify", run_verify},
   }};
   if (words.empty()) throw Usage{"no command was given"};
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    std::cout << usage;
+    std::cout << pack_usage;
     return exit_done;
   }
   for (const auto& [name, function] : commands) {

@@ -140,7 +140,7 @@ Result<FileTree::Listing> FileTree::list() const {
   return out;
 }
 
-Result<std::shared_ptr<const MappedFile>> FileTree::map(const std::string& path) const {
+Result<int> FileTree::open_file(const std::string& path) const {
   if (!is_tree_path(path)) return failure(in_quotes(path), ": is not a path inside the package");
   Descriptor at{::openat(fd_, ".", directory_flags)};
   std::string_view rest = path;
@@ -154,7 +154,26 @@ Result<std::shared_ptr<const MappedFile>> FileTree::map(const std::string& path)
   if (fd < 0) {
     return failure(path, ": ", errno == ELOOP ? "is a symbolic link" : std::strerror(errno));
   }
-  return MappedFile::adopt(fd, path);
+  return fd;
+}
+
+FileTree::Stamp FileTree::stamp(const std::string& path) const {
+  const auto fd = open_file(path);
+  if (fd.has_error()) return {};
+  const Descriptor file{*fd};
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) return {};
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+Result<std::shared_ptr<const MappedFile>> FileTree::map(const std::string& path) const {
+  const auto fd = open_file(path);
+  if (fd.has_error()) return fd.error();
+  return MappedFile::adopt(*fd, path);
 }
 
 Result<std::string> read_small_file(const std::string& path, std::uint64_t bytes_max) {

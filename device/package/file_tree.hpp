@@ -43,10 +43,25 @@ class FileTree {
   };
   [[nodiscard]] Result<Listing> list() const;
 
+  /// What the file system says of a file: differs if the file was written or replaced in between.
+  /// All 0 if there is no such file now. Nothing is followed.
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::uint64_t bytes = 0;
+    std::int64_t modified_ns = 0;
+    std::int64_t changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  [[nodiscard]] Stamp stamp(const std::string& path) const;
+
   /// Errors name the path relative to the directory.
   [[nodiscard]] Result<std::shared_ptr<const MappedFile>> map(const std::string& path) const;
 
  private:
+  /// A descriptor of the caller's.
+  [[nodiscard]] Result<int> open_file(const std::string& path) const;
+
   FileTree(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}
   int fd_ = -1;
   std::string directory_;

@@ -69,6 +69,8 @@ enum class Code : std::uint16_t {
   signature_wrong = 407,
   signature_malformed = 408,
   signature_unverifiable = 409,
+  signature_revoked = 410,
+  package_changed = 411,
 
   config_wrong = 501,
   tensor_set_wrong = 502,

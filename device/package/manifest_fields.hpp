@@ -8,9 +8,21 @@
 #include "device/package/manifest.hpp"
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace duet::device {
+
+namespace manifest_limits {
+inline constexpr std::size_t items_max = 1U << 16;    // of one list; the longest: a model's tensors
+inline constexpr std::size_t text_bytes_max = 1024;   // names and paths are shorter
+}   // namespace manifest_limits
+
+/// Element types of tensors and ports, and their spellings in the same order.
+inline constexpr std::array<DType, 5> dtype_values = {DType::f32, DType::f16, DType::q8_0,
+                                                      DType::i32, DType::bf16};
+inline constexpr std::array<std::string_view, 5> dtype_spellings = {"F32", "F16", "Q8_0", "I32",
+                                                                    "BF16"};
 
 /// Spellings in order of the enumeration's values.
 template <typename Enum>

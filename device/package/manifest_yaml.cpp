@@ -17,11 +17,8 @@
 namespace duet::device {
 namespace {
 
-constexpr std::size_t items_max = 1U << 16;    // of one list; the longest is a model's tensors
-constexpr std::size_t text_bytes_max = 1024;   // names and paths are shorter
-
-constexpr std::array<DType, 5> dtypes = {DType::f32, DType::f16, DType::q8_0, DType::i32,
-                                         DType::bf16};
+using manifest_limits::items_max;
+using manifest_limits::text_bytes_max;
 
 template <typename T>
 concept Named = requires {
@@ -144,9 +141,9 @@ class MapReader {
     value = static_cast<T>(found - names.begin());
   }
   void convert(const YamlNode& node, const std::string& path, DType& value) {
-    for (const DType dtype : dtypes) {
-      if (node.kind == YamlNode::Kind::scalar && node.text == dtype_name(dtype)) {
-        value = dtype;
+    for (std::size_t i = 0; i < dtype_values.size(); ++i) {
+      if (node.kind == YamlNode::Kind::scalar && node.text == dtype_spellings[i]) {
+        value = dtype_values[i];
         return;
       }
     }

@@ -14,7 +14,8 @@
 namespace duet::device {
 namespace {
 
-constexpr std::uint64_t key_file_bytes_max = 4096;   // a PEM key has about 120 bytes
+constexpr std::uint64_t key_file_bytes_max = 4096;                 // a PEM key has about 120 bytes
+constexpr std::uint64_t key_list_bytes_max = key_list_max * 256;   // a key and a comment a line
 
 template <auto function>
 struct Free {
@@ -153,6 +154,35 @@ Result<PublicKey> read_public_key(const std::string& path) {
   const auto text = read_small_file(path, key_file_bytes_max);
   if (text.has_error()) return text.error();
   return parse_public_key(*text, path);
+}
+
+Result<std::vector<PublicKey>> parse_key_list(std::string_view text, const std::string& file) {
+  std::vector<PublicKey> out;
+  if (text.substr(0, 11) == "-----BEGIN ") {
+    const auto key = parse_public_key(text, file);
+    if (key.has_error()) return key.error();
+    out.push_back(*key);
+    return out;
+  }
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view whole = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view entry = whole.substr(0, whole.find('#'));
+    if (entry.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto key = parse_hex(entry);
+    if (!key) return failure(file, ": line ", line, " is not a public key of 64 hex digits");
+    if (out.size() == key_list_max) return failure(file, ": has more than ", key_list_max, " keys");
+    out.push_back(*key);
+  }
+  if (out.empty()) return failure(file, ": holds no public key");
+  return out;
+}
+
+Result<std::vector<PublicKey>> read_key_list(const std::string& path) {
+  const auto text = read_small_file(path, key_list_bytes_max);
+  if (text.has_error()) return text.error();
+  return parse_key_list(*text, path);
 }
 
 Result<std::string> private_key_pem(const PrivateKey& key) {

@@ -11,11 +11,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace duet::device {
 
 using PublicKey = std::array<std::byte, 32>;
 using Signature = std::array<std::byte, 64>;
+
+inline constexpr std::size_t key_list_max = 1000;   // each costs a verification a package
 
 /// The 32-byte seed of an Ed25519 key; wiped when destroyed.
 class PrivateKey {
@@ -41,6 +44,13 @@ class PrivateKey {
 [[nodiscard]] Result<PublicKey> parse_public_key(std::string_view text, const std::string& file);
 [[nodiscard]] Result<PrivateKey> read_private_key(const std::string& path);
 [[nodiscard]] Result<PublicKey> read_public_key(const std::string& path);
+
+/// Public keys for a list of revoked or trusted ones: one key of 64 hex digits a line, `#` begins a
+/// comment, blank lines are skipped; or a single key as parse_public_key() takes it. At least one,
+/// at most key_list_max: an empty list is more likely a mistake.
+[[nodiscard]] Result<std::vector<PublicKey>> parse_key_list(std::string_view text,
+                                                            const std::string& file);
+[[nodiscard]] Result<std::vector<PublicKey>> read_key_list(const std::string& path);
 
 [[nodiscard]] Result<std::string> private_key_pem(const PrivateKey& key);
 [[nodiscard]] Result<std::string> public_key_pem(const PublicKey& key);

@@ -2,11 +2,13 @@
 #include "device/package/validator.hpp"
 
 #include "device/package/detail/rules.hpp"
+#include "device/package/detail/validator_seam.hpp"
 #include "device/package/file_tree.hpp"
 #include "device/package/limits.hpp"
 #include "device/package/package_files.hpp"
 #include "device/package/sha256.hpp"
 #include "device/program/byte_reader.hpp"
+#include "runtime/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,8 +78,9 @@ constexpr std::array<const char*, 5> required_files = {
 /// One validation.
 class Validator {
  public:
-  Validator(const std::string& directory, const ValidateOptions& options)
-      : directory_(directory), options_(options) {}
+  Validator(const std::string& directory, const ValidateOptions& options,
+            const detail::ValidatorSeam& seam)
+      : directory_(directory), options_(options), seam_(seam) {}
 
   ValidationReport run() {
     if (map_files()) {
@@ -85,10 +88,14 @@ class Validator {
       hash_files();
       check_checksums();
       check_signature();
+      if (seam_.after_hashing) seam_.after_hashing();
       check_manifest();
+      check_unchanged();
     }
     ValidationReport report;
-    if (findings_.errors() == 0) report.package = make_package();
+    report.signature = verdict_;
+    report.signer = signer_;
+    if (!refused()) report.package = make_package();
     findings_.sort();
     report.findings = std::move(findings_);
     return report;
@@ -100,20 +107,33 @@ class Validator {
     findings_.add(code, file, "", std::move(message), severity);
   }
 
+  /// True if an error stands that no test has switched off.
+  [[nodiscard]] bool refused() const {
+    const auto& list = findings_.list();
+    return findings_.errors() + findings_.warnings() > list.size() ||
+           std::any_of(list.begin(), list.end(), [&](const Finding& finding) {
+             return finding.severity == Severity::error &&
+                    seam_.switched_off.count(finding.code) == 0;
+           });
+  }
+
   /// Maps every regular file below the directory.
   bool map_files() {
-    const auto tree = FileTree::open(directory_);
+    auto tree = FileTree::open(directory_);
     const auto listing = tree.has_value() ? tree->list() : Result<FileTree::Listing>(tree.error());
     if (listing.has_error()) {
       report(Code::directory_unreadable, "", listing.error().message);
       return false;
     }
+    tree_.emplace(std::move(*tree));
+    listing_ = *listing;
     for (const std::string& what : listing->irregular) {
       report(Code::path_escapes, what.substr(0, what.rfind(": ")),
              what + ": only regular files are allowed");
     }
     for (const std::string& path : listing->files) {
-      auto file = tree->map(path);
+      stamps_.emplace(path, tree_->stamp(path));   // before the bytes: a later change shows
+      auto file = tree_->map(path);
       if (file.has_error()) {
         report(Code::path_escapes, path, file.error().message);
       } else {
@@ -192,24 +212,55 @@ class Validator {
     const auto bytes = found->second.file->bytes();
     Signature signature = {};
     if (bytes.size() != signature.size()) {
+      verdict_ = SignatureVerdict::malformed;
       return report(Code::signature_malformed, signature_file,
                     concat("has ", bytes.size(), " bytes, not ", signature.size()));
     }
+    std::copy(bytes.begin(), bytes.end(), signature.begin());
+    const auto list = files_.find(checksums_file);
+    const auto find_signer = [&](const std::vector<PublicKey>& keys) {
+      if (list == files_.end()) return false;
+      for (const PublicKey& key : keys) {
+        if (!verify(list->second.file->bytes(), signature, key)) continue;
+        signer_ = key;
+        return true;
+      }
+      return false;
+    };
+    // A revoked key comes first: nothing that also trusts it may bring it back.
+    if (find_signer(options_.revoked_keys)) {
+      verdict_ = SignatureVerdict::revoked;
+      return report(Code::signature_revoked, signature_file,
+                    "is by the revoked key " + hex_text(*signer_));
+    }
     if (options_.trusted_keys.empty()) {
+      verdict_ = SignatureVerdict::unverifiable;
       trust_ = Trust::unverified;
       return report(Code::signature_unverifiable, signature_file, "no trusted key was given",
                     missing);
     }
-    std::copy(bytes.begin(), bytes.end(), signature.begin());
-    const auto list = files_.find(checksums_file);
-    if (list == files_.end()) return;   // P102
-    for (const PublicKey& key : options_.trusted_keys) {
-      if (!verify(list->second.file->bytes(), signature, key)) continue;
+    if (find_signer(options_.trusted_keys)) {
+      verdict_ = SignatureVerdict::verified;
       trust_ = Trust::verified;
       return;
     }
+    verdict_ = SignatureVerdict::stranger;
+    if (list == files_.end()) return;   // P102
     report(Code::signature_wrong, signature_file,
            concat("does not fit any of ", options_.trusted_keys.size(), " trusted keys"));
+  }
+
+  /// What was judged must be what lies there at the end: the files are mapped, not copied.
+  void check_unchanged() {
+    for (const auto& [path, before] : stamps_) {
+      if (tree_->stamp(path) != before) {
+        report(Code::package_changed, path, "was written or replaced during the validation");
+      }
+    }
+    const auto now = tree_->list();
+    if (now.has_error() || now->files != listing_.files || now->irregular != listing_.irregular) {
+      report(Code::package_changed, "", "files came or went during the validation");
+    }
   }
 
   void check_manifest() {
@@ -240,8 +291,12 @@ class Validator {
       auto& programs = out->programs_[graph.name];
       programs.resize(graph.programs.size());
       for (const std::string& name : graph.programs) {
-        Program& program = subject_->programs.at(name).program;
-        programs.at(program.core) = std::move(program);
+        const auto read = subject_->programs.find(name);
+        const bool usable =
+            read != subject_->programs.end() && read->second.program.core < programs.size();
+        // Without a rule switched off, P113, P118 and P208 refused it before.
+        DUET_ASSERT(usable || !seam_.switched_off.empty(), programs.size());
+        if (usable) programs[read->second.program.core] = std::move(read->second.program);
       }
     }
     out->goldens_ = std::move(subject_->goldens);
@@ -251,15 +306,51 @@ class Validator {
 
   const std::string& directory_;
   const ValidateOptions& options_;
+  const detail::ValidatorSeam& seam_;
   Findings findings_;
+  SignatureVerdict verdict_ = SignatureVerdict::missing;
+  std::optional<PublicKey> signer_;
+  std::optional<FileTree> tree_;
+  FileTree::Listing listing_;
+  std::map<std::string, FileTree::Stamp> stamps_;
   Trust trust_ = Trust::unsigned_;
   std::map<std::string, detail::LoadedFile> files_;
   std::shared_ptr<const Manifest> manifest_;
   std::unique_ptr<detail::Subject> subject_;
 };
 
+ValidationReport detail::validate_with_seam(const std::string& directory,
+                                            const ValidateOptions& options,
+                                            const ValidatorSeam& seam) {
+  return Validator{directory, options, seam}.run();
+}
+
 ValidationReport validate_package(const std::string& directory, const ValidateOptions& options) {
-  return Validator{directory, options}.run();
+  return detail::validate_with_seam(directory, options, {});
+}
+
+std::string_view name_of(SignatureVerdict verdict) {
+  switch (verdict) {
+    case SignatureVerdict::missing:
+      return "missing";
+    case SignatureVerdict::malformed:
+      return "malformed";
+    case SignatureVerdict::unverifiable:
+      return "unverifiable";
+    case SignatureVerdict::stranger:
+      return "stranger";
+    case SignatureVerdict::revoked:
+      return "revoked";
+    case SignatureVerdict::verified:
+      break;
+  }
+  return "verified";
+}
+
+std::string signature_text(const ValidationReport& report) {
+  std::string out = "signature " + std::string(name_of(report.signature));
+  if (report.signer) out += ", signed by " + hex_text(*report.signer);
+  return out;
 }
 
 }   // namespace duet::device

@@ -1,37 +1,21 @@
 // duet_pack_test.cpp: the command line of duet-pack: exit codes and messages.
 #include "device/package/sha256.hpp"
+#include "tests/device/package/duet_pack_run.hpp"
 #include "tests/device/package/package_fixture.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <cstdlib>
 #include <filesystem>
-
-#include <sys/wait.h>
 
 namespace duet::device::test {
 namespace {
 
 namespace json = boost::json;
 
-struct Ended {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-/// Runs duet-pack with `arguments`; paths below `scratch` hold no blanks.
 Ended run(const ScratchDirectory& scratch, const std::string& arguments) {
-  const std::string command = std::string(DUET_BINARY_DIR "/bin/duet-pack ") + arguments + " >" +
-                              scratch.at("out") + " 2>" + scratch.at("err") + " </dev/null";
-  const int status = std::system(command.c_str());
-  Ended ended;
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  ended.out = ScratchDirectory::read_file(scratch.at("out"));
-  ended.err = ScratchDirectory::read_file(scratch.at("err"));
-  return ended;
+  return run_duet_pack(scratch, arguments);
 }
 
 }   // namespace
@@ -40,12 +24,27 @@ BOOST_AUTO_TEST_SUITE(duet_pack)
 
 BOOST_AUTO_TEST_CASE(wrong_use_ends_with_2_and_one_line) {
   const ScratchDirectory scratch;
-  for (const char* arguments :
-       {"", "frob", "build", "build --model a", "build --model a=x.gguf",
-        "build --model a=x --model a=y -o z", "build --frob",
-        "build --model a=x.gguf --golden b=y -o z", "build --model a=x.gguf --chip a=2 -o z",
-        "build --model a=x.gguf --context nine -o z", "validate", "validate a b", "inspect",
-        "keygen", "sign x", "verify x"}) {
+  for (const char* arguments : {"",
+                                "frob",
+                                "build",
+                                "build --model a",
+                                "build --model a=x.gguf",
+                                "build --model a=x --model a=y -o z",
+                                "build --frob",
+                                "build --model a=x.gguf --golden b=y -o z",
+                                "build --model a=x.gguf --chip a=2 -o z",
+                                "build --model a=x.gguf --context nine -o z",
+                                "validate",
+                                "validate a b",
+                                "inspect",
+                                "keygen",
+                                "sign x",
+                                "verify x",
+                                "diff",
+                                "diff a",
+                                "diff a b c",
+                                "audit",
+                                "schema x"}) {
     const Ended ended = run(scratch, arguments);
     BOOST_TEST_CONTEXT("duet-pack " << arguments << ": " << ended.err) {
       BOOST_TEST(ended.code == 2);
