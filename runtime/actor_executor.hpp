@@ -45,6 +45,13 @@ class actor_executor {
 
   [[nodiscard]] const Address& address() const noexcept { return address_; }
 
+  /// True while the calling thread runs this very life of the actor.
+  [[nodiscard]] bool running_in_this_thread() const noexcept {
+    const detail::ThreadState& here = detail::thread_state();
+    return here.slot == address_.slot() && here.generation == address_.generation() &&
+           address_.slot()->generation() == address_.generation();
+  }
+
   [[nodiscard]] boost::asio::execution_context& query(
       boost::asio::execution::context_t) const noexcept {
     return address_.slot()->arena().context();
@@ -72,9 +79,7 @@ class actor_executor {
   void execute(F&& function) const {
     using Function = std::decay_t<F>;
     detail::Slot& slot = *address_.slot();
-    const detail::ThreadState& here = detail::thread_state();
-    const bool ours = here.slot == &slot && here.generation == address_.generation();
-    if (ours && !never_ && slot.generation() == address_.generation()) {
+    if (!never_ && running_in_this_thread()) {
       if constexpr (std::is_lvalue_reference_v<F>) {
         Function local(function);
         local();

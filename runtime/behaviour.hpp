@@ -3,9 +3,9 @@
 
 #include "runtime/actor_executor.hpp"
 #include "runtime/detail/configuration.hpp"
+#include "runtime/detail/on_actor.hpp"
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 namespace duet::runtime {
 
@@ -19,7 +19,9 @@ using Behaviour = Async<void>;
 
 /// The completion token for Asio operations in behaviours:
 ///   std::size_t size = co_await socket.async_read_some(buffer, use_async);
-inline constexpr boost::asio::use_awaitable_t<actor_executor> use_async;
+/// Wherever the operation completes, on a strand, another context or a library's own thread, the
+/// behaviour resumes on its actor; until then the host's run() does not return.
+inline constexpr UseAsync use_async{};
 
 }   // namespace duet::runtime
 

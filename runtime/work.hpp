@@ -23,8 +23,9 @@ class Work {
     core_ = actor.slot()->arena().core().weak_from_this();
     actor.slot()->arena().core().scheduler().work_started();
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  Work(Work&& other) noexcept
+      : actor_(std::exchange(other.actor_, Address())), core_(std::move(other.core_)) {}
+  Work& operator=(Work&&) = delete;
   ~Work() {
     if (actor_.empty()) return;
     const detail::Inside inside(actor_.slot()->arena());

@@ -30,7 +30,7 @@ class OutsideCall {
   using Result = AskResult<ReplyOf<T>>;
 
   OutsideCall(const boost::asio::any_io_executor& fallback, const Ref<N>& to, T request,
-              Duration timeout, Handler&& handler)
+              Duration timeout, Handler handler)
       : to_(to),
         request_(std::move(request)),
         timeout_(timeout),
@@ -70,7 +70,6 @@ struct CallDeleter {
 template <typename Call>
 using CallPointer = std::unique_ptr<Call, CallDeleter<Call>>;
 
-/// Urgent, as Stop is, so that a cancel does not overtake it.
 template <typename Call>
 struct Launch {
   explicit Launch(CallPointer<Call> value) noexcept : call(std::move(value)) {}
@@ -82,8 +81,6 @@ struct Launch {
 namespace duet::runtime {
 template <typename Call>
 inline constexpr MessageClass message_class<detail::Launch<Call>> = MessageClass::guaranteed;
-template <typename Call>
-inline constexpr Lane message_lane<detail::Launch<Call>> = Lane::urgent;
 }   // namespace duet::runtime
 
 namespace duet::runtime::detail {
@@ -99,19 +96,25 @@ class OutsideAsk final : public HandlerActor<OutsideAsk<Call>, OutsideLanguage<C
 
   void on(Launch<Call> launch) {
     call_ = std::move(launch.call);
+    if (cancelled_) return end_with(AskFailure(errc::cancelled));
     this->set_waits_for("reply");
     this->ask(call_->to(), call_->take_request(), call_->timeout(),
               [this](typename Call::Result result) { end_with(std::move(result)); });
   }
-  void on(Stop) { end_with(AskFailure(errc::cancelled)); }
+  void on(Stop) {
+    cancelled_ = true;
+    // A stop that overtook the launch is remembered for it.
+    if (call_ != nullptr) end_with(AskFailure(errc::cancelled));
+  }
 
  private:
   void end_with(typename Call::Result result) {
-    if (call_ != nullptr) call_->complete(std::move(result));
+    call_->complete(std::move(result));
     this->finish();
   }
 
   CallPointer<Call> call_;
+  bool cancelled_ = false;
 };
 
 class BeginOutsideAsk {

@@ -77,8 +77,9 @@ Async<typename Op::result_type> run_operation(BehaviourActor* actor, Args... arg
   Op op(*actor, std::move(args)...);
   if (!op.ready()) {
     const BeginOperation<Op> begin;
+    const boost::asio::use_awaitable_t<actor_executor> token;
     co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<actor_executor>,
-                                         void()>(begin, use_async, &op);
+                                         void()>(begin, token, &op);
   }
   co_return op.take();
 }

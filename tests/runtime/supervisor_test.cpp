@@ -464,8 +464,7 @@ Behaviour unstoppable(Self<std::variant<Work>> self, std::vector<std::function<v
     auto kept = std::make_shared<std::decay_t<decltype(handler)>>(std::move(handler));
     held->push_back([kept] { boost::asio::post(std::move(*kept)); });   // to its actor
   };
-  co_await boost::asio::async_initiate<
-      const boost::asio::use_awaitable_t<duet::runtime::actor_executor>, void()>(
+  co_await boost::asio::async_initiate<const duet::runtime::UseAsync, void()>(
       hold, duet::runtime::use_async);
 }
 
