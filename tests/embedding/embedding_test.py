@@ -69,12 +69,39 @@ class Test:
         self.headers(prefix)
         self.nothing_of_ours_leaks(prefix)
         flags = f"-Wall -Wextra -fsanitize={self.sanitize}" if self.sanitize else "-Wall -Wextra"
+        if "thread" in self.sanitize:
+            flags += " -Wno-tsan"   # of Asio's fences; false
         for name in EXAMPLES:
             # The host's compiler flags differ from those of the library: it is not even RelWithDebInfo.
             self.example(name, prefix, "-DCMAKE_BUILD_TYPE=" + ("Debug" if self.sanitize else "Release"), flags=flags)
+        self.programs_in_documents(prefix, flags)
         clang = shutil.which("clang++-16")
         if clang and not self.sanitize:
             self.example("blocking", prefix, compiler=clang, flags="-O0 -Wall -Wextra", label="-clang")
+
+    def programs_in_documents(self, prefix, flags):
+        """What a document shows as a whole program compiles, links and ends well."""
+        count = 0
+        for document in ("README.md", "docs/embedding.md"):
+            text = open(os.path.join(self.source, document), encoding="utf-8").read()
+            for program in re.findall(r"^```cpp\n(#include.*?)^```", text, re.S | re.M):
+                count += 1
+                folder = os.path.join(self.work, f"document{count}")
+                os.makedirs(folder)
+                with open(os.path.join(folder, "main.cpp"), "w", encoding="utf-8") as file:
+                    file.write(program)
+                with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+                    file.write("cmake_minimum_required(VERSION 3.16)\nproject(host CXX)\nfind_package(duet REQUIRED COMPONENTS runtime)\n"
+                               "add_executable(host main.cpp)\ntarget_link_libraries(host PRIVATE duet::runtime)\n")
+                build = os.path.join(folder, "build")
+                self.configure(folder, build, prefix, flags=flags)
+                text_of_build = self.run("cmake", "--build", build)
+                if "warning:" in text_of_build:
+                    raise Failure(f"{document}: its program compiles with warnings:\n{text_of_build}")
+                self.run(os.path.join(build, "host"))
+        if count < 2:
+            raise Failure("a document no longer shows its program")
+        print(f"ok    {count} programs in README.md and docs/embedding.md: built and run")
 
     def headers(self, prefix):
         """Every header of the installed components is there, and includes installed ones only."""
