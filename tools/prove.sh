@@ -22,7 +22,7 @@ tools/setup.sh --bench
 status=0
 
 echo "prove: thread sanitizer"
-tools/test.sh --preset tsan --label '^(runtime|device|actors|http)_' || status=1
+tools/test.sh --preset tsan --label '^(runtime_.*|device_(contract|emulator|calrt)_test|actors_test|http_test)$' || status=1
 
 echo "prove: fuzzing, $minutes minutes a target"
 cmake --preset clang -DDUET_FUZZ=ON -DDUET_SANITIZE=address,undefined,fuzzer-no-link -B build/fuzz >/dev/null
