@@ -3,6 +3,7 @@
 
 #include "device/package/file_tree.hpp"
 #include "device/package/json_text.hpp"
+#include "device/package/limits.hpp"
 #include "device/package/manifest_fields.hpp"
 #include "device/package/manifest_yaml.hpp"
 #include "device/package/sha256.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <span>
 #include <string_view>
 
 namespace duet::tools {
@@ -174,6 +176,19 @@ std::map<std::string, Keys, std::less<>> manifest_groups(const device::Manifest&
   return out;
 }
 
+/// SHA-256 in hex. A file that is larger than anything says is not read: a sparse one costs nothing
+/// to make and hours to hash.
+std::string hash_of(const device::Manifest& manifest, const std::string& path,
+                    std::span<const std::byte> bytes) {
+  std::uint64_t limit = device::package_limits::undeclared_file_bytes_max;
+  for (const device::Section& section : manifest.sections) {
+    if (section.path == path) {
+      limit = std::max(limit, std::min(section.bytes, device::package_limits::dram_bytes_max));
+    }
+  }
+  return bytes.size() > limit ? "too large to be hashed" : device::hex_text(device::sha256(bytes));
+}
+
 /// A line of the screen: --json has the whole.
 std::string shown(const std::string& text) {
   constexpr std::size_t shown_max = 60;
@@ -191,10 +206,9 @@ device::Result<PackageContent> read_content(const std::string& directory) {
   out.directory = directory;
   std::map<std::string, std::shared_ptr<const device::MappedFile>> mapped;
   for (const std::string& path : listing->files) {
-    const auto file = tree->map(path);
+    auto file = tree->map(path);
     if (file.has_error()) return file.error();
-    out.files[path] = {device::hex_text(device::sha256((*file)->bytes())), (*file)->bytes().size()};
-    mapped.emplace(path, *file);
+    mapped.emplace(path, std::move(*file));
   }
   const auto text = [&](const std::string& path) -> std::optional<std::string_view> {
     const auto found = mapped.find(path);
@@ -208,9 +222,14 @@ device::Result<PackageContent> read_content(const std::string& directory) {
   if (!manifest)
     return device::failure(directory, ": ", device::finding_text(findings.list().front()));
   out.manifest = std::move(*manifest);
+  for (const auto& [path, file] : mapped) {
+    out.files[path] = {hash_of(out.manifest, path, file->bytes()), file->bytes().size()};
+  }
   if (const auto provenance = text(device::provenance_file)) {
-    auto read = device::read_provenance(*provenance);
-    if (read.has_value()) out.provenance = std::move(*read);
+    if (provenance->size() <= device::small_file_bytes_max) {
+      auto read = device::read_provenance(*provenance);
+      if (read.has_value()) out.provenance = std::move(*read);
+    }
   }
   for (const device::Model& model : out.manifest.models) {
     const auto golden = text(model.golden);

@@ -19,7 +19,7 @@ namespace duet::tools {
 struct PackageContent {
   std::string directory;
   device::Manifest manifest;
-  /// SHA-256 and size of every file as it lies there.
+  /// SHA-256 and size of every file as it lies there; no hash of one that is absurdly large.
   struct File {
     std::string sha256;
     std::uint64_t bytes = 0;

@@ -1,5 +1,6 @@
 // validator_test.cpp: flipped bytes, missing and foreign files, signatures.
 #include "device/package/validator.hpp"
+#include "device/package/detail/validator_seam.hpp"
 #include "device/package/package_files.hpp"
 #include "tests/device/package/package_fixture.hpp"
 
@@ -7,6 +8,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <utility>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -145,6 +149,79 @@ BOOST_AUTO_TEST_CASE(a_sparse_terabyte_in_the_package_is_refused_unread) {
   const Forgery manifest;
   BOOST_REQUIRE(::truncate(manifest.at("manifest.yaml").c_str(), off_t{1} << 40) == 0);
   BOOST_TEST(manifest.validate().findings.has(Code::manifest_malformed));
+}
+
+// A manifest of 100 MB is refused by its size: it is neither parsed nor hashed.
+BOOST_AUTO_TEST_CASE(a_manifest_of_100_MB_is_refused_by_its_size) {
+  const Forgery forgery;
+  const std::string manifest = forgery.read("manifest.yaml");
+  BOOST_REQUIRE(::truncate(forgery.at("manifest.yaml").c_str(), off_t{100} << 20) == 0);
+  rusage before = {};
+  ::getrusage(RUSAGE_SELF, &before);
+  const auto report = forgery.validate();
+  rusage after = {};
+  ::getrusage(RUSAGE_SELF, &after);
+  check_codes(report, {"P103", "P304"});
+  BOOST_TEST(after.ru_maxrss - before.ru_maxrss < 64 * 1024);   // KiB: less than the file
+  forgery.write("manifest.yaml", manifest);
+  check_codes(forgery.validate(), {});
+}
+
+// what was judged is what is loaded: a package that changes meanwhile is refused.
+BOOST_AUTO_TEST_CASE(a_package_that_changes_while_it_is_read_is_refused) {
+  const std::string path = "tokenizer/alpha/tokenizer.json";
+  using Change = std::function<void(const Forgery&)>;
+  const std::vector<std::pair<const char*, Change>> changes = {
+      {"appended to",
+       [&](const Forgery& f) {
+         std::ofstream(f.at(path), std::ios::binary | std::ios::app) << ' ';
+       }},
+      {"replaced by the same bytes",
+       [&](const Forgery& f) {
+         f.write("new", f.read(path));
+         fs::rename(f.at("new"), f.at(path));
+       }},
+      {"removed", [&](const Forgery& f) { fs::remove(f.at(path)); }},
+      {"another file added", [](const Forgery& f) { f.write("model-a/more.bin", "x"); }},
+      {"a link added", [](const Forgery& f) { fs::create_symlink("manifest.yaml", f.at("link")); }},
+      {"moved away", [](const Forgery& f) { fs::rename(f.at("model-b"), f.at("model-c")); }},
+  };
+  for (const auto& [name, change] : changes) {
+    const Forgery forgery;
+    const auto report =
+        detail::validate_with_seam(forgery.directory(), trusting(), {{}, [&] { change(forgery); }});
+    BOOST_TEST_CONTEXT(name) {
+      check_codes(report, {"P411"});
+    }
+  }
+  const Forgery untouched;
+  check_codes(detail::validate_with_seam(untouched.directory(), trusting(), {{}, [] {}}), {});
+}
+
+BOOST_AUTO_TEST_CASE(the_verdict_on_the_signature_is_a_value) {
+  const Forgery forgery;
+  const PublicKey key = public_key(test_key()).value();
+  const auto verdict = [&](const std::vector<PublicKey>& trusted,
+                           const std::vector<PublicKey>& revoked) {
+    ValidateOptions options;
+    options.trusted_keys = trusted;
+    options.revoked_keys = revoked;
+    return validate_package(forgery.directory(), options);
+  };
+  const PublicKey other = public_key(generate_key().value()).value();
+  BOOST_TEST((verdict({other, key}, {other}).signature == SignatureVerdict::verified));
+  BOOST_TEST((verdict({other, key}, {other}).signer == key));
+  BOOST_TEST((verdict({}, {other}).signature == SignatureVerdict::unverifiable));
+  BOOST_TEST((verdict({other}, {}).signature == SignatureVerdict::stranger));
+  BOOST_TEST(!verdict({other}, {}).signer.has_value());
+  const auto revoked = verdict({key}, {other, key});
+  BOOST_TEST((revoked.signature == SignatureVerdict::revoked));
+  check_codes(revoked, {"P410"});
+  BOOST_TEST(signature_text(revoked).find("signature revoked, signed by ") == 0U);
+  forgery.write(signature_file, "short");
+  BOOST_TEST((verdict({key}, {}).signature == SignatureVerdict::malformed));
+  fs::remove(forgery.at(signature_file));
+  BOOST_TEST(signature_text(verdict({key}, {})) == "signature missing");
 }
 
 BOOST_AUTO_TEST_CASE(links_and_special_files_are_refused) {
