@@ -38,6 +38,23 @@ namespace duet::tools {
 
 using config::LogLevel;
 
+namespace {
+
+/// what the signature of the package that is served is worth.
+const char* trust_text(device::Trust trust) {
+  switch (trust) {
+    case device::Trust::unsigned_:
+      return "missing";
+    case device::Trust::unverified:
+      return "unverifiable";
+    case device::Trust::verified:
+      break;
+  }
+  return "verified";
+}
+
+}   // namespace
+
 /// The members in the order of their making; the destructor takes them apart from behind.
 class ServerHost::Impl {
  public:
@@ -146,6 +163,7 @@ class ServerHost::Impl {
     info("start", {{"configuration", config_.file},
                    {"package", config_.service.device.package},
                    {"package_hash", package.hash()},
+                   {"signature", trust_text(package.trust())},
                    {"board", config_.device.board},
                    {"profile", config_.device.profile},
                    {"models", std::move(models)}});

@@ -380,6 +380,28 @@ std::vector<Case> clause_cases() {
       {"reserved memory with a file",
        [](Forgery& f) { f.section("model-a.kv").path = "model-a/params/parameters.bin"; },
        {"P106", "P304"}},
+      {"an ELF whose section table lies outside",
+       [](Forgery& f) { f.patch("model-a/decode/ccu1_chip0.elf", 40, std::string(8, '\xff')); },
+       {"P118"}},
+      {"an ELF for another machine",
+       [](Forgery& f) { f.patch("model-a/decode/ccu1_chip0.elf", 18, std::string("\x3e\0", 2)); },
+       {"P118"}},
+      {"an ELF with bytes behind its end",
+       [](Forgery& f) {
+         const std::string path = "model-a/decode/ccu1_chip0.elf";
+         f.write(path, f.read(path) + std::string(64, 'x'));
+         f.section("model-a.decode.ccu1").bytes += 64;
+       },
+       {"P118"}},
+      {"a command list that says more commands than it has",
+       [](Forgery& f) { f.patch("model-a/decode/cpu_ping.cmd", 164, "\x3f"); },
+       {"P118"}},
+      {"registers of another format",
+       [](Forgery& f) { f.patch("model-a/decode/csr.bin", 7, "9"); },
+       {"P118"}},
+      {"a parameter map that says more tensors than it has",
+       [](Forgery& f) { f.patch("model-a/params/parameter_map.bin", 24, "\xff\xff"); },
+       {"P118"}},
       {"a core that the chip has not",
        [](Forgery& f) { f.section("model-a.decode.ccu1").core = 2; },
        {"P207", "P208"}},

@@ -214,6 +214,44 @@ BOOST_AUTO_TEST_CASE(every_clause_has_its_rule) {
   run_cases(clause_cases());
 }
 
+// what the reader of the manifest refuses, hashed and signed again as well. There is no
+// package to load without these rules.
+BOOST_AUTO_TEST_CASE(a_manifest_that_cannot_be_read_is_refused_with_one_code) {
+  struct Edit {
+    const char* from;
+    const char* to;
+    const char* code;
+  };
+  Loader loader;
+  for (const Edit& edit :
+       std::vector<Edit>{{"numerics: 1\n", "numerics: 1\nextra: 1\n", "P104"},
+                         {"numerics: 1\n", "numerics: 1\nnumerics: 1\n", "P105"},
+                         {"numerics: 1\n", "", "P107"},
+                         {"numerics: 1\n", "numerics: \"1\"\n", "P106"},
+                         {"numerics: 1\n", "numerics: -1\n", "P106"},
+                         {"numerics: 1\n", "numerics: 4294967297\n", "P106"},
+                         {"numerics: 1\n", "numerics: [1]\n", "P106"},
+                         {"norm_epsilon: 1e-0", "norm_epsilon: .nan # ", "P106"},
+                         {"norm_epsilon: 1e-0", "norm_epsilon: inf # ", "P106"},
+                         {"numerics: 1\n", "numerics:\t1\n", "P103"},
+                         {"numerics: 1\n", "numerics: &one 1\n", "P103"},
+                         {"numerics: 1\n", "numerics: !!int 1\n", "P103"},
+                         {"numerics: 1\n", "numerics: 1\n---\n", "P103"},
+                         {"numerics: 1\n", "numerics: [[[[[[[[[[[[[[1]]]]]]]]]]]]]]\n", "P103"}}) {
+    Forgery forgery;
+    forgery.seal();
+    replace_in(forgery, "manifest.yaml", edit.from, edit.to);
+    forgery.seal_files();
+    const auto report = forgery.validate();
+    BOOST_TEST_CONTEXT("manifest with " << edit.to) {
+      BOOST_TEST(error_codes(report) == std::set<std::string>{edit.code},
+                 boost::test_tools::per_element());
+      BOOST_TEST(!loader.configures(forgery.directory()));
+    }
+  }
+  BOOST_TEST(loader.configure_count() == 0U);
+}
+
 // Which rules have forgeries: all but those that there is no package to load without.
 BOOST_AUTO_TEST_CASE(every_rule_has_a_forgery_of_its_own) {
   const auto cases = all_cases();
