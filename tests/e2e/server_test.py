@@ -72,6 +72,11 @@ class Served(ServedCase):
         self.assertNotIn("123 + 321", self.server.text())
         self.assertIn('"event":"request"', self.server.text())
 
+    #
+    def test_the_start_record_says_what_the_signature_is_worth(self):
+        records = [json.loads(line) for line in self.server.text().splitlines() if line.startswith("{")]
+        self.assertEqual([record["signature"] for record in records if record["event"] == "start"], ["verified"])
+
 
 class Refused(unittest.TestCase):
     def run_server(self, **changes):
@@ -87,6 +92,15 @@ class Refused(unittest.TestCase):
             self.assertEqual(code, 1, text)
             for word in words:
                 self.assertIn(word, text)
+
+    #
+    def test_a_package_that_a_stranger_signed_is_not_served(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".pub") as stranger:
+            stranger.write("11" * 32)
+            stranger.flush()
+            code, text = self.run_server(key=stranger.name)
+        self.assertEqual(code, 1, text)
+        self.assertIn("P407", text)
 
     def test_wrong_use_is_told_apart(self):
         for words in ([], ["--nope"], ["--config"], ["--config", "x", "--port", "70000"], ["more"]):
