@@ -194,8 +194,10 @@ std::unique_ptr<Model> file_model(const std::string& path) {
   for (const device::SourceTensor& t : source.tensors) {
     std::byte* data = model->memory->bytes().data() + offset;
     std::memcpy(data, t.data.data(), t.data.size());
-    model->tensors.push_back({t.name, t.dtype, t.shape, offset, t.data.size()});
-    model->views.push_back({t.dtype, t.shape.size() == 2 ? t.shape[0] : 1, t.shape.back(), data});
+    const auto dtype = device::dtype_of(t.type);
+    if (!dtype) throw std::runtime_error(path + ": kernels do not read its weights' type; pack it");
+    model->tensors.push_back({t.name, *dtype, t.shape, offset, t.data.size()});
+    model->views.push_back({*dtype, t.shape.size() == 2 ? t.shape[0] : 1, t.shape.back(), data});
     offset += (t.data.size() + 63) / 64 * 64;
   }
   finish(*model);

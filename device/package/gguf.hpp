@@ -116,6 +116,9 @@ class Gguf {
   /// Null if there is no such tensor.
   [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const;
   [[nodiscard]] std::span<const std::byte> data(const GgufTensor& tensor) const;
+  /// Gives the memory of `part` of file_bytes() back; reading it again reads the file again. Does
+  /// nothing after parse().
+  void forget(std::span<const std::byte> part) const;
 
  private:
   friend class GgufParser;

@@ -197,4 +197,8 @@ std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
   return bytes_.subspan(tensor.offset, tensor.bytes);
 }
 
+void Gguf::forget(std::span<const std::byte> part) const {
+  if (file_ != nullptr) file_->forget(part);
+}
+
 }   // namespace duet::device

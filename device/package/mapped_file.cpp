@@ -1,7 +1,10 @@
 // mapped_file.cpp: maps a regular file read-only.
 #include "device/package/mapped_file.hpp"
 
+#include "runtime/assert.hpp"
+
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include <fcntl.h>
@@ -42,6 +45,18 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::adopt(int fd, const std::s
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::forget(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  DUET_ASSERT(part.data() >= bytes_.data() &&
+              part.data() + part.size() <= bytes_.data() + bytes_.size());
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size());
+  // The mapping is read-only, so its pages are the file's own and nothing is lost. Where it fails,
+  // memory stays in use, which harms nobody.
+  (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 }   // namespace duet::device

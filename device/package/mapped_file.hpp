@@ -26,6 +26,10 @@ class MappedFile {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
+  /// Gives the memory of `part`, which is of bytes(), back to the system; reading it again reads
+  /// the file again. For passes over files that are larger than memory may become.
+  void forget(std::span<const std::byte> part) const;
+
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::span<const std::byte> bytes_;

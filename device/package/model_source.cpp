@@ -1,7 +1,6 @@
 // model_source.cpp: reads hyper-parameters and tensors of llama, qwen2 and qwen3 models from GGUF.
 #include "device/package/model_source.hpp"
 
-#include "device/program/byte_reader.hpp"
 #include "runtime/assert.hpp"
 
 #include <algorithm>
@@ -166,23 +165,20 @@ Result<SourceTensor> take_tensor(const Gguf& gguf, const TensorSpec& spec) {
   if (tensor == nullptr) {
     return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " is missing");
   }
-  SourceTensor out{spec.name, DType::f32, spec.shape, gguf.data(*tensor)};
   std::vector<std::uint64_t> shape{tensor->dimensions.rbegin(), tensor->dimensions.rend()};
   if (shape != spec.shape) {
     return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " has the shape ",
                    shape_text(shape), "; the model's metadata asks for ", shape_text(spec.shape));
   }
-  const auto number = tensor->type->number;
   const bool matrix = spec.shape.size() == 2;
-  const auto is = [&](DType dtype) { return number == static_cast<std::uint32_t>(dtype); };
-  if (!is(DType::f32) && !is(DType::f16) && !is(DType::bf16) && !(matrix && is(DType::q8_0))) {
+  const auto type = weight_type(tensor->type->number);
+  if (!type || (!matrix && tensor->type->block_elements != 1)) {
     return failure(gguf.name(), ": tensor ", in_quotes(spec.name), " has the type ",
                    tensor->type->name, "; ",
-                   matrix ? "F32, F16, BF16 and Q8_0" : "F32, F16 and BF16",
+                   matrix ? "F32, F16, BF16, Q8_0, Q6_K, Q4_K and Q4_0" : "F32, F16 and BF16",
                    " are supported here: convert the model file");
   }
-  out.dtype = static_cast<DType>(number);
-  return out;
+  return SourceTensor{spec.name, *type, spec.shape, gguf.data(*tensor)};
 }
 
 struct Range {
@@ -190,16 +186,6 @@ struct Range {
   std::uint64_t value;
   std::uint64_t max;
 };
-
-/// True if an IEEE number with these exponent bits all set is infinity or NaN.
-template <typename Word>
-std::optional<std::uint64_t> first_not_finite(std::span<const std::byte> data, Word exponent,
-                                              std::uint64_t stride) {
-  for (std::uint64_t at = 0; at + sizeof(Word) <= data.size(); at += stride) {
-    if ((load_le<Word>(data, at) & exponent) == exponent) return at / stride;
-  }
-  return std::nullopt;
-}
 
 }   // namespace
 
@@ -300,27 +286,11 @@ Result<ModelSource> read_model_source(const Gguf& gguf) {
 }
 
 Result<void> check_weights(const SourceTensor& tensor, const std::string& file) {
-  std::optional<std::uint64_t> bad;
-  switch (tensor.dtype) {
-    case DType::f32:
-      bad = first_not_finite<std::uint32_t>(tensor.data, 0x7f800000U, 4);
-      break;
-    case DType::f16:
-      bad = first_not_finite<std::uint16_t>(tensor.data, 0x7c00U, 2);
-      break;
-    case DType::bf16:
-      bad = first_not_finite<std::uint16_t>(tensor.data, 0x7f80U, 2);
-      break;
-    case DType::q8_0:
-      bad = first_not_finite<std::uint16_t>(tensor.data, 0x7c00U, q8_block_bytes);
-      break;
-    case DType::i32:
-      break;
-  }
+  const auto bad = first_not_finite(tensor.type, tensor.data);
   if (!bad) return {};
   return failure(file, ": tensor ", in_quotes(tensor.name), ": ",
-                 tensor.dtype == DType::q8_0 ? "the scale of block " : "element ", *bad,
-                 " is not a finite number; the model file is damaged");
+                 layout_of(tensor.type).block_elements > 1 ? "the scale of block " : "element ",
+                 *bad, " is not a finite number; the model file is damaged");
 }
 
 Result<void> check_weights(const ModelSource& source, const std::string& file) {

@@ -2,6 +2,7 @@
 // against each other.
 #pragma once
 
+#include "device/package/dequantize.hpp"
 #include "device/package/gguf.hpp"
 #include "device/package/manifest.hpp"
 #include "device/program/message.hpp"
@@ -27,7 +28,7 @@ inline constexpr std::uint64_t context_max = 1U << 22;
 /// A tensor as it lies in the model file. `data` lives as long as the Gguf (or its bytes).
 struct SourceTensor {
   std::string name;
-  DType dtype = DType::f32;
+  WeightType type = WeightType::f32;
   std::vector<std::uint64_t> shape;   ///< outermost first: [rows, columns] or [elements].
   std::span<const std::byte> data;
 };
@@ -51,9 +52,9 @@ struct TensorSpec {
 [[nodiscard]] Result<void> check_config(const ModelConfig& config, const std::string& where);
 
 /// Reads architecture llama, qwen2 or qwen3 with llama.cpp's defaults for absent keys. Matrices are
-/// F32, F16, BF16 or Q8_0, vectors F32, F16 or BF16. Refuses other architectures and types, rope
-/// scaling, experts, missing, misshaped and unexpected tensors. Does not read the weights
-/// themselves.
+/// F32, F16, BF16, Q8_0, Q6_K, Q4_K or Q4_0, vectors F32, F16 or BF16. Refuses other architectures
+/// and types, rope scaling, experts, missing, misshaped and unexpected tensors. Does not read the
+/// weights themselves.
 [[nodiscard]] Result<ModelSource> read_model_source(const Gguf& gguf);
 
 /// Refuses NaN and infinity in weights or block scales, naming the tensor and the element. Reads

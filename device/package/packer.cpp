@@ -211,6 +211,19 @@ Result<PackResult> judge(const std::string& directory, const PackOptions& option
   return result;
 }
 
+/// Writes the list of `checksums` and, with a key, its signature.
+Result<void> seal(const std::string& directory, const Checksums& checksums, const PrivateKey* key) {
+  const std::string text = write_checksums(checksums);
+  std::error_code ec;
+  for (const char* name : {checksums_file, signature_file})
+    fs::remove(fs::path(directory) / name, ec);
+  const auto written = write_new_file(directory + "/" + checksums_file, as_byte_span(text));
+  if (written.has_error() || key == nullptr) return written;
+  const auto signature = sign(as_byte_span(text), *key);
+  if (signature.has_error()) return signature.error();
+  return write_new_file(directory + "/" + signature_file, *signature);
+}
+
 }   // namespace
 
 Result<void> seal_package(const std::string& directory, const PrivateKey* key) {
@@ -228,15 +241,7 @@ Result<void> seal_package(const std::string& directory, const PrivateKey* key) {
     if (file.has_error()) return file.error();
     checksums.emplace(path, hex_text(sha256((*file)->bytes())));
   }
-  const std::string text = write_checksums(checksums);
-  std::error_code ec;
-  for (const char* name : {checksums_file, signature_file})
-    fs::remove(fs::path(directory) / name, ec);
-  const auto written = write_new_file(directory + "/" + checksums_file, as_byte_span(text));
-  if (written.has_error() || key == nullptr) return written;
-  const auto signature = sign(as_byte_span(text), *key);
-  if (signature.has_error()) return signature.error();
-  return write_new_file(directory + "/" + signature_file, *signature);
+  return seal(directory, checksums, key);
 }
 
 Result<PackResult> build_package(const PackOptions& options,
@@ -248,7 +253,10 @@ Result<PackResult> build_package(const PackOptions& options,
   if (checked.has_error()) return checked.error();
   std::vector<detail::ModelInput> inputs;
   for (const PackModel& model : options.models) {
-    auto input = detail::read_input(model, options.context, options.kv_slots);
+    const detail::Step step = [&](const char* what, std::uint64_t done, std::uint64_t total) {
+      if (progress) progress({model.name, what, done, total});
+    };
+    auto input = detail::read_input(model, options.context, options.kv_slots, step);
     if (input.has_error()) return input.error();
     if (!model.sha256.empty() && input->sha256 != model.sha256) {
       return failure(model.gguf, ": it was changed while it was read; start again");
@@ -275,7 +283,7 @@ Result<PackResult> build_package(const PackOptions& options,
   if (done.has_error()) return done.error();
   manifest.memory = memory_lines(manifest);
   done = write_documents(inputs, manifest, out);
-  if (done.has_value()) done = seal_package(scratch->path(), options.key);
+  if (done.has_value()) done = seal(scratch->path(), out.hashes(), options.key);
   if (done.has_error()) return done.error();
   if (progress) progress({"", "check", 0, 1});
   auto result = judge(scratch->path(), options);

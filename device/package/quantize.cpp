@@ -2,7 +2,6 @@
 #include "device/package/quantize.hpp"
 
 #include "device/kernels/half.hpp"
-#include "device/program/byte_reader.hpp"
 #include "runtime/assert.hpp"
 
 #include <algorithm>
@@ -39,20 +38,6 @@ bool quantize_block(const float* values, std::byte* out) {
 }
 
 }   // namespace
-
-void widen(DType dtype, std::span<const std::byte> data, std::span<float> out) {
-  const std::uint64_t size = dtype == DType::f32 ? 4 : 2;
-  DUET_ASSERT(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
-  DUET_ASSERT(data.size() == out.size() * size, data.size(), out.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (dtype == DType::f32) {
-      out[i] = load_le<float>(data, i * 4);
-    } else {
-      const auto half = load_le<std::uint16_t>(data, i * 2);
-      out[i] = dtype == DType::f16 ? f16_to_f32(half) : bf16_to_f32(half);
-    }
-  }
-}
 
 bool quantize_q8_0(std::span<const float> values, std::span<std::byte> out) {
   DUET_ASSERT(values.size() % q8_block_elements == 0, values.size());

@@ -1,7 +1,5 @@
-// quantize.hpp: weights to Q8_0 by the rounding of `numerics` 1, and widening to F32.
+// quantize.hpp: weights to Q8_0 by the rounding of `numerics` 1.
 #pragma once
-
-#include "device/package/manifest.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +10,6 @@ namespace duet::device {
 inline constexpr std::uint64_t q8_block_elements = 32;
 // An F16 scale, then 32 signed bytes.
 inline constexpr std::uint64_t q8_block_bytes = 34;
-
-/// Widens F32, F16 or BF16 elements (not Q8_0) to F32; `out` has as many elements as `data` holds.
-/// Exact.
-void widen(DType dtype, std::span<const std::byte> data, std::span<float> out);
 
 /// Blocks of 32: d = max|x| / 127 in F32; q = x · (1 / d) rounded half away from zero, within ±127;
 /// 0 where d is 0 or too small for 1 / d. The block stores d as F16, rounded to nearest even.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace duet::device;
@@ -19,6 +20,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)gguf->get_reals(key);
   }
   const auto source = read_model_source(*gguf);
-  if (source.has_value()) (void)check_weights(*source, "fuzz");
+  if (source.has_error()) return 0;
+  (void)check_weights(*source, "fuzz");
+  for (const SourceTensor& tensor : source->tensors) {
+    const GgmlType& layout = layout_of(tensor.type);
+    std::vector<float> block(layout.block_elements);
+    dequantize(tensor.type, tensor.data.first(layout.block_bytes), block);
+  }
   return 0;
 }

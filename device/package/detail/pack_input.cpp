@@ -20,14 +20,23 @@ namespace {
 
 /// The golden file's entry that was computed from these weights.
 const char* golden_source(const ModelSource& source) {
-  const auto& tensors = source.tensors;
-  const bool q8 = std::any_of(tensors.begin(), tensors.end(), [](const SourceTensor& tensor) {
-    return tensor.dtype == DType::q8_0;
-  });
-  if (q8) return "q8_0";
-  return tensors.front().dtype == DType::bf16  ? "bf16"
-         : tensors.front().dtype == DType::f16 ? "f16"
-                                               : "f32";
+  static constexpr std::array<std::pair<WeightType, const char*>, 6> names = {{
+      {WeightType::q4_0, "q4_0"},
+      {WeightType::q4_k, "q4_k"},
+      {WeightType::q6_k, "q6_k"},
+      {WeightType::q8_0, "q8_0"},
+      {WeightType::bf16, "bf16"},
+      {WeightType::f16, "f16"},
+  }};
+  // Files mix types; the coarsest one says what the weights are.
+  for (const auto& [type, name] : names) {
+    const bool there =
+        std::any_of(source.tensors.begin(), source.tensors.end(), [&](const SourceTensor& tensor) {
+          return tensor.shape.size() == 2 && tensor.type == type;
+        });
+    if (there) return name;
+  }
+  return "f32";
 }
 
 Result<void> read_golden_input(ModelInput& input) {
@@ -47,6 +56,20 @@ Result<void> read_golden_input(ModelInput& input) {
   input.golden = std::move(*golden);
   input.golden_sha256 = hex_text(sha256(bytes));
   return {};
+}
+
+/// Hashes piece by piece, so that a file of any size stays out of memory.
+std::string hash_file(const Gguf& gguf, const Step& step) {
+  constexpr std::uint64_t piece_bytes = 16U << 20;
+  const auto bytes = gguf.file_bytes();
+  Sha256 hash;
+  for (std::uint64_t at = 0; at < bytes.size(); at += piece_bytes) {
+    step("read", at, bytes.size());
+    const auto piece = bytes.subspan(at, std::min<std::uint64_t>(piece_bytes, bytes.size() - at));
+    hash.update(piece);
+    gguf.forget(piece);
+  }
+  return hex_text(hash.finish());
 }
 
 /// Writes a file in pieces and hashes it on the way.
@@ -84,18 +107,18 @@ class StreamedFile {
 /// Writes one tensor row by row in its packed type.
 Result<void> write_tensor(const SourceTensor& source, const std::string& where,
                           StreamedFile& file) {
-  if (source.dtype == DType::q8_0) {
+  if (source.type == WeightType::q8_0) {
     file.write(source.data);
     return {};
   }
   const bool matrix = source.shape.size() == 2;
   const std::uint64_t rows = matrix ? source.shape[0] : 1;
   const std::uint64_t columns = source.shape[matrix ? 1 : 0];
-  const std::uint64_t row_bytes = dtype_bytes(source.dtype, columns);
+  const std::uint64_t row_bytes = weight_bytes(source.type, columns);
   std::vector<float> values(columns);
   std::vector<std::byte> blocks(matrix ? dtype_bytes(DType::q8_0, columns) : 0);
   for (std::uint64_t row = 0; row < rows; ++row) {
-    widen(source.dtype, source.data.subspan(row * row_bytes, row_bytes), values);
+    dequantize(source.type, source.data.subspan(row * row_bytes, row_bytes), values);
     if (!matrix) {
       file.write(std::as_bytes(std::span(values)));
       continue;
@@ -112,7 +135,7 @@ Result<void> write_tensor(const SourceTensor& source, const std::string& where,
 }   // namespace
 
 Result<ModelInput> read_input(const PackModel& options, std::uint32_t context,
-                              std::uint32_t kv_slots) {
+                              std::uint32_t kv_slots, const Step& step) {
   ModelInput input;
   input.options = options;
   if (input.options.alias.empty()) input.options.alias = options.name;
@@ -122,8 +145,6 @@ Result<ModelInput> read_input(const PackModel& options, std::uint32_t context,
   auto source = read_model_source(*input.gguf);
   if (source.has_error()) return source.error();
   input.source = std::move(*source);
-  const auto sound = check_weights(input.source, options.gguf);
-  if (sound.has_error()) return sound.error();
   auto tokenizer = tokenizer_document(*input.gguf);
   if (tokenizer.has_error()) return tokenizer.error();
   input.tokenizer = std::move(*tokenizer);
@@ -132,7 +153,7 @@ Result<ModelInput> read_input(const PackModel& options, std::uint32_t context,
   if (fits.has_error()) return fits.error();
   input.kv_slots = kv_slots;
   input.context = std::min(context, input.source.config.context);
-  input.sha256 = hex_text(sha256(input.gguf->file_bytes()));
+  input.sha256 = hash_file(*input.gguf, step);
   if (!options.golden.empty()) {
     const auto read = read_golden_input(input);
     if (read.has_error()) return read.error();
@@ -153,7 +174,9 @@ Result<OutputTree::Written> OutputTree::put(const std::string& path,
   if (folders.has_error()) return folders.error();
   const auto written = write_new_file(absolute(path), bytes);
   if (written.has_error()) return written.error();
-  return Written{hex_text(sha256(bytes)), bytes.size()};
+  const Written out{hex_text(sha256(bytes)), bytes.size()};
+  add(path, out);
+  return out;
 }
 
 Result<OutputTree::Written> OutputTree::put(const std::string& path, std::string_view text) {
@@ -174,13 +197,17 @@ Result<OutputTree::Written> write_parameters(const ModelInput& input, OutputTree
     tensor.dtype = source.shape.size() == 2 ? DType::q8_0 : DType::f32;
     tensor.shape = source.shape;
     tensor.offset = file.size();
-    const auto written = write_tensor(source, input.options.gguf, file);
+    auto written = check_weights(source, input.options.gguf);
+    if (written.has_value()) written = write_tensor(source, input.options.gguf, file);
     if (written.has_error()) return written.error();
+    input.gguf->forget(source.data);
     tensor.bytes = file.size() - tensor.offset;
     tensors.push_back(std::move(tensor));
     if (!file.good()) return failure(out.absolute(path), ": cannot be written (is the disk full?)");
   }
-  return file.finish();
+  auto written = file.finish();
+  if (written.has_value()) out.add(path, *written);
+  return written;
 }
 
 }   // namespace duet::device::detail

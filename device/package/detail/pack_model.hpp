@@ -4,6 +4,7 @@
 #include "device/package/golden.hpp"
 #include "device/package/manifest.hpp"
 #include "device/package/model_source.hpp"
+#include "device/package/package_files.hpp"
 #include "device/package/packer.hpp"
 #include "device/package/sha256.hpp"
 #include "device/program/elf.hpp"
@@ -34,10 +35,12 @@ struct ModelInput {
   std::uint32_t kv_slots = 0;
 };
 
-/// Opens, checks and hashes the model file, its tokenizer and its golden file. Reads every weight
-/// once.
+using Step = std::function<void(const char* step, std::uint64_t done, std::uint64_t total)>;
+
+/// Opens and hashes the model file, its tokenizer and its golden file and checks all but the
+/// weights, which write_parameters() does.
 [[nodiscard]] Result<ModelInput> read_input(const PackModel& options, std::uint32_t context,
-                                            std::uint32_t kv_slots);
+                                            std::uint32_t kv_slots, const Step& step);
 
 /// A directory that is being written: files by path, with their hashes. The first error stays.
 class OutputTree {
@@ -55,15 +58,18 @@ class OutputTree {
     return directory_ + "/" + path;
   }
   [[nodiscard]] Result<void> make_folders(const std::string& path) const;
+  /// Notes a file that was written by other means.
+  void add(const std::string& path, const Written& written) { hashes_[path] = written.sha256; }
+  /// What was written, by path.
+  [[nodiscard]] const Checksums& hashes() const { return hashes_; }
 
  private:
   std::string directory_;
+  Checksums hashes_;
 };
 
-using Step = std::function<void(const char* step, std::uint64_t done, std::uint64_t total)>;
-
 /// Writes the parameters section: matrices as Q8_0, vectors as F32, each at a multiple of 64. Fills
-/// `tensors`.
+/// `tensors`. Refuses weights and scales that are not finite.
 [[nodiscard]] Result<OutputTree::Written> write_parameters(const ModelInput& input, OutputTree& out,
                                                            const std::string& path,
                                                            std::vector<Tensor>& tensors,

@@ -115,7 +115,9 @@ void check_map(const Subject& subject, const Model& model) {
 void check_finite(const Subject& subject, const Model& model, const std::string& path,
                   std::span<const std::byte> parameters) {
   for (const Tensor& tensor : model.tensors) {
-    const SourceTensor source{tensor.name, tensor.dtype, tensor.shape,
+    const auto type = weight_type(tensor.dtype);
+    if (!type) continue;   // P504
+    const SourceTensor source{tensor.name, *type, tensor.shape,
                               parameters.subspan(tensor.offset, tensor.bytes)};
     const auto sound = check_weights(source, path);
     if (sound.has_error()) {

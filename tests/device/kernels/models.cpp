@@ -67,7 +67,8 @@ std::unique_ptr<TestModel> demo_model(const std::string& name) {
       Gguf::open(std::string(DUET_SOURCE_DIR "/tools/demo_models/") + name + ".gguf").value();
   const ModelSource source = read_model_source(*model->file).value();
   model->config = source.config;
-  for (const SourceTensor& t : source.tensors) add_view(*model, t.name, t.dtype, t.shape, t.data);
+  for (const SourceTensor& t : source.tensors)
+    add_view(*model, t.name, dtype_of(t.type).value(), t.shape, t.data);
   return model;
 }
 

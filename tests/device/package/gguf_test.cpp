@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(each_architecture_is_read_with_its_own_shape) {
       BOOST_TEST(c.tied_output == (architecture != "llama"));
       BOOST_TEST(source.tensors.size() == gguf.tensors().size());
       BOOST_TEST((source.tensors[0].shape == std::vector<std::uint64_t>{48, 64}));
-      BOOST_TEST((source.tensors[0].dtype == type));
+      BOOST_TEST((source.tensors[0].type == weight_type(type)));
       BOOST_TEST(check_weights(source, "x").has_value());
     }
   }
@@ -290,10 +290,10 @@ BOOST_AUTO_TEST_CASE(models_that_would_compute_something_else_are_refused) {
              "has the shape [48, 64]");
   check_says(source_error(replaced(tiny(), "blk.0.ffn_norm.weight", {64}, DType::q8_0)),
              "has the type Q8_0");
-  auto q4 = tiny();
-  q4.drop_tensor("blk.0.ffn_up.weight");
-  q4.tensor("blk.0.ffn_up.weight", {64, 96}, 2, std::vector<std::byte>(96 * 2 * 18));
-  check_says(source_error(q4), "has the type Q4_0");
+  auto q4_1 = tiny();
+  q4_1.drop_tensor("blk.0.ffn_up.weight");
+  q4_1.tensor("blk.0.ffn_up.weight", {64, 96}, 3, std::vector<std::byte>(96 * 2 * 20));
+  check_says(source_error(q4_1), "has the type Q4_1");
 }
 
 // Bad input: NaN and infinite weights are named by tensor and element.
