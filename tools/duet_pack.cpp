@@ -9,6 +9,7 @@
 #include "device/program/byte_reader.hpp"
 #include "tools/duet_pack_command.hpp"
 #include "tools/duet_pack_show.hpp"
+#include "tools/progress_line.hpp"
 
 #include <boost/program_options.hpp>
 
@@ -105,12 +106,6 @@ device::PackOptions build_options(const po::variables_map& map) {
   return options;
 }
 
-void show_progress(const device::PackProgress& progress) {
-  const std::uint64_t percent = progress.total == 0 ? 0 : progress.done * 100 / progress.total;
-  std::cerr << "\r\033[K" << progress.model << " " << progress.step << " " << percent << "%"
-            << std::flush;
-}
-
 int run_build(const Words& words) {
   po::options_description text;
   text.add_options()("model", po::value<Words>(),
@@ -124,7 +119,8 @@ int run_build(const Words& words) {
                                                    "positions of a sequence, at most the model's")(
       "kv-slots", po::value<std::uint32_t>()->default_value(8), "sequences of a model at a time")(
       "dram-mib", po::value<std::uint64_t>()->default_value(16384), "MiB of DRAM a chip")(
-      "sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)");
+      "sign-key", po::value<std::string>(), "Ed25519 private key (PEM or hex)")("quiet,q",
+                                                                                "no progress");
   const auto map = parse_words(words, "build", text, {}, 0);
   if (map.count("help") != 0) return exit_done;
   device::PackOptions options = build_options(map);
@@ -133,11 +129,13 @@ int run_build(const Words& words) {
     key.emplace(take(device::read_private_key(map["sign-key"].as<std::string>())));
     options.key = &*key;
   }
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  duet::tools::ProgressLine line(std::cerr, ::isatty(STDERR_FILENO) == 1);
   std::function<void(const device::PackProgress&)> progress;
-  if (terminal) progress = show_progress;
+  if (map.count("quiet") == 0) {
+    progress = [&](const device::PackProgress& now) { line.show(now); };
+  }
   const auto result = device::build_package(options, progress);
-  if (terminal) std::cerr << "\r\033[K" << std::flush;
+  line.finish();
   const device::PackResult built = take(result);
   if (map.count("json") != 0) {
     std::cout << "{\"directory\": " << json_string(options.directory)
@@ -253,10 +251,11 @@ int run_verify(const Words& words) {
 }
 
 int run(const Words& words) {
-  static constexpr std::array<std::pair<const char*, int (*)(const Words&)>, 9> commands = {{
+  static constexpr std::array<std::pair<const char*, int (*)(const Words&)>, 10> commands = {{
       {"build", run_build},
       {"validate", run_validate},
       {"inspect", duet::tools::run_inspect},
+      {"budget", duet::tools::run_budget},
       {"diff", duet::tools::run_diff},
       {"audit", duet::tools::run_audit},
       {"schema", duet::tools::run_schema},

@@ -12,6 +12,7 @@ const char* const pack_usage = R"(duet-pack: packages of one or two models for a
   duet-pack build --model NAME=FILE.gguf [--model NAME=FILE.gguf] -o DIRECTORY [options]
   duet-pack validate DIRECTORY [--trust KEY]... [--revoked KEYS]... [--allow-unsigned]
   duet-pack inspect DIRECTORY [--sections]
+  duet-pack budget DIRECTORY|FILE.gguf [FILE.gguf] [options]
   duet-pack diff DIRECTORY OTHER
   duet-pack audit DIRECTORY [--with DIRECTORY]... [--trust KEY]... [--revoked KEYS]...
   duet-pack schema

@@ -53,6 +53,7 @@ void add_trust_options(boost::program_options::options_description& options);
 /// The commands that only look. Each prints and returns its exit code.
 [[nodiscard]] int run_schema(const Words& words);
 [[nodiscard]] int run_inspect(const Words& words);
+[[nodiscard]] int run_budget(const Words& words);
 [[nodiscard]] int run_audit(const Words& words);
 [[nodiscard]] int run_diff(const Words& words);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, simulation, the benchmarks. For before an issue is closed.
+# prove.sh: what takes longer than CI may: fuzzing with libFuzzer, the thread sanitizer, simulation, models of real size, the benchmarks. For before an issue is closed.
 #
 #   tools/prove.sh [--minutes N]     N minutes of fuzzing a target (default 5)
 #
@@ -41,6 +41,10 @@ build/release/bin/duet-sim --seeds 20000 || status=1
 build/release/bin/duet-sim --workload duet --seeds 5000 || status=1
 build/release/bin/duet-sim --workload day --seed 1 || status=1
 build/release/bin/duet-sim --replay tests/tools/sim_seeds.txt || status=1
+
+echo "prove: models of real size"
+cmake --build --preset release --target duet-random-model duet-pack duet-accept
+tests/real_models.py build/release || status=1
 
 echo "prove: benchmarks"
 cmake --preset release >/dev/null

@@ -1,6 +1,8 @@
 // budget.cpp: sums and limits.
 #include "device/package/budget.hpp"
 
+#include "device/program/byte_reader.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -27,10 +29,14 @@ std::uint64_t part_of(std::uint64_t dram, std::uint64_t percent) {
   return dram / 100 * percent + dram % 100 * percent / 100;
 }
 
+std::uint64_t reserve_of(std::uint64_t dram) {
+  return std::max(reserve_bytes_min, part_of(dram, 15));
+}
+
 void judge(ChipBudget& budget) {
   const std::uint64_t go_max = part_of(budget.dram, 75);
   const std::uint64_t warn_max = part_of(budget.dram, 80);
-  budget.reserve = std::max(reserve_bytes_min, part_of(budget.dram, 15));
+  budget.reserve = reserve_of(budget.dram);
   const std::uint64_t free = budget.dram - std::min(budget.dram, budget.used);
   if (budget.used > warn_max) {
     budget.verdict = BudgetVerdict::no_go;
@@ -70,13 +76,20 @@ std::vector<ChipBudget> chip_budgets(const Manifest& manifest) {
     for (const MemoryLine& line : manifest.memory) {
       if (line.chip != chip) continue;
       budget.lines.push_back(line);
-      if (line.what != "guard") budget.used += line.bytes;   // the guard is part of what stays free
+      if (line.what == "guard") continue;   // part of what stays free
+      // The lines may be of a package that was never validated: their sum must not wrap.
+      budget.used = checked_add(budget.used, line.bytes).value_or(~std::uint64_t{0});
     }
     if (budget.lines.empty()) continue;
     judge(budget);
     budgets.push_back(std::move(budget));
   }
   return budgets;
+}
+
+std::uint64_t go_bytes_max(std::uint64_t dram) {
+  const std::uint64_t reserve = reserve_of(dram);
+  return dram <= reserve ? 0 : std::min(part_of(dram, 75), dram - reserve);
 }
 
 std::string budget_text(const ChipBudget& budget) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "device/package/manifest.hpp"
+#include "device/program/message.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,30 @@ struct ChipBudget {
 
 /// The chips that the manifest uses, in their order. Pure.
 [[nodiscard]] std::vector<ChipBudget> chip_budgets(const Manifest& manifest);
+
+/// What a chip whose memory is `dram` bytes may hold at most for the verdict go, in bytes.
+[[nodiscard]] std::uint64_t go_bytes_max(std::uint64_t dram);
+
+/// The same models for another context, number of sequences and DRAM a chip: sizes and addresses
+/// follow, and the memory lines. A model keeps its own limit of the context. The DRAM does not
+/// limit it. Pure. Errors: a manifest that no packer writes (it may come from a package that was
+/// never validated).
+[[nodiscard]] Result<Manifest> replanned(const Manifest& manifest, std::uint32_t context,
+                                         std::uint32_t sequences, std::uint64_t dram);
+
+/// What would be go on a chip when one number is kept and the other is the largest possible.
+/// Nothing: not even the smallest fits.
+struct Fit {
+  std::optional<std::uint32_t> context;     ///< with the given sequences; a multiple of 256, or
+                                            ///< the model's own limit if that is below.
+  std::optional<std::uint32_t> sequences;   ///< with the given context.
+};
+[[nodiscard]] Fit find_fit(const Manifest& manifest, std::uint32_t chip, std::uint32_t context,
+                           std::uint32_t sequences, std::uint64_t dram);
+
+/// A picture (SVG) of each chip's DRAM to scale: what takes it, the limits of 75 and 80 %, and what
+/// must stay free. Pure; the same budgets give the same bytes.
+[[nodiscard]] std::string budget_svg(const std::vector<ChipBudget>& budgets);
 
 /// "chip 0: go: 21.3 MiB of 16.0 GiB (0.1 %): weights 1.4 MiB, kv 16.0 MiB, ...".
 [[nodiscard]] std::string budget_text(const ChipBudget& budget);

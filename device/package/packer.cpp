@@ -1,6 +1,7 @@
 // packer.cpp: builds a package beside its place and moves it there when it is whole.
 #include "device/package/packer.hpp"
 
+#include "device/package/budget.hpp"
 #include "device/package/detail/pack_model.hpp"
 #include "device/package/file_tree.hpp"
 #include "device/package/limits.hpp"
@@ -225,6 +226,31 @@ Result<void> seal(const std::string& directory, const Checksums& checksums, cons
 }
 
 }   // namespace
+
+Result<Manifest> plan_package(const PackOptions& options) {
+  const auto checked = check_options(options);
+  if (checked.has_error()) return checked.error();
+  Manifest manifest = make_manifest(options, BuildId{});
+  detail::OutputTree nothing{""};
+  for (const PackModel& model : options.models) {
+    detail::ModelInput input;
+    input.options = model;
+    if (input.options.alias.empty()) input.options.alias = model.name;
+    auto gguf = Gguf::open(model.gguf);
+    if (gguf.has_error()) return gguf.error();
+    input.gguf = std::make_unique<Gguf>(std::move(*gguf));
+    auto source = read_model_source(*input.gguf);
+    if (source.has_error()) return source.error();
+    input.source = std::move(*source);
+    input.kv_slots = options.kv_slots;
+    input.context = std::min(options.context, input.source.config.context);
+    const detail::Step silent = [](const char*, std::uint64_t, std::uint64_t) {};
+    const auto added = detail::add_model(input, BuildId{}, nothing, manifest, silent);
+    if (added.has_error()) return added.error();
+  }
+  auto placed = replanned(manifest, options.context, options.kv_slots, options.dram_bytes_per_chip);
+  return placed;
+}
 
 Result<void> seal_package(const std::string& directory, const PrivateKey* key) {
   const auto tree = FileTree::open(directory);

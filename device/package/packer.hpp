@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/package/finding.hpp"
+#include "device/package/manifest.hpp"
 #include "device/package/signature.hpp"
 #include "device/program/message.hpp"
 
@@ -53,6 +54,12 @@ struct PackResult {
 /// `progress` is called on it.
 [[nodiscard]] Result<PackResult> build_package(
     const PackOptions& options, const std::function<void(const PackProgress&)>& progress = {});
+
+/// The manifest that build_package() would write for these options, with every section's size and
+/// address and the memory lines, but without hashes and build id. Reads the headers of the model
+/// files, not the weights; the chips' DRAM limits nothing here, so that what does not fit can be
+/// judged too. `directory`, `replace`, `key` and goldens are not looked at. Blocking; any thread.
+[[nodiscard]] Result<Manifest> plan_package(const PackOptions& options);
 
 /// Hashes every file of `directory`, writes checksums.sha256 and signs it (or removes the signature
 /// if `key` is null).

@@ -5,6 +5,7 @@
 #include "device/package/quantize.hpp"
 #include "device/package/tokenizer_metadata.hpp"
 #include "device/program/byte_reader.hpp"
+#include "runtime/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -170,6 +171,7 @@ Result<void> OutputTree::make_folders(const std::string& path) const {
 
 Result<OutputTree::Written> OutputTree::put(const std::string& path,
                                             std::span<const std::byte> bytes) {
+  if (dry()) return Written{"", bytes.size()};
   const auto folders = make_folders(path);
   if (folders.has_error()) return folders.error();
   const auto written = write_new_file(absolute(path), bytes);
@@ -183,26 +185,44 @@ Result<OutputTree::Written> OutputTree::put(const std::string& path, std::string
   return put(path, as_byte_span(text));
 }
 
+std::vector<Tensor> plan_tensors(const ModelSource& source, std::uint64_t& bytes) {
+  constexpr std::uint64_t unit = package_limits::tensor_alignment;
+  std::vector<Tensor> out;
+  bytes = 0;
+  for (const SourceTensor& weights : source.tensors) {
+    Tensor tensor;
+    tensor.name = weights.name;
+    tensor.dtype = weights.shape.size() == 2 ? DType::q8_0 : DType::f32;
+    tensor.shape = weights.shape;
+    tensor.offset = (bytes + unit - 1) / unit * unit;
+    std::uint64_t elements = 1;
+    for (const std::uint64_t length : weights.shape) elements *= length;
+    tensor.bytes = dtype_bytes(tensor.dtype, elements);
+    bytes = tensor.offset + tensor.bytes;
+    out.push_back(std::move(tensor));
+  }
+  return out;
+}
+
 Result<OutputTree::Written> write_parameters(const ModelInput& input, OutputTree& out,
                                              const std::string& path, std::vector<Tensor>& tensors,
                                              const Step& step) {
+  std::uint64_t bytes = 0;
+  tensors = plan_tensors(input.source, bytes);
+  if (out.dry()) return OutputTree::Written{"", bytes};
   const auto folders = out.make_folders(path);
   if (folders.has_error()) return folders.error();
   StreamedFile file{out.absolute(path)};
-  for (const SourceTensor& source : input.source.tensors) {
-    step("weights", tensors.size(), input.source.tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const SourceTensor& source = input.source.tensors[i];
+    step("weights", i, tensors.size());
     file.pad_to(package_limits::tensor_alignment);
-    Tensor tensor;
-    tensor.name = source.name;
-    tensor.dtype = source.shape.size() == 2 ? DType::q8_0 : DType::f32;
-    tensor.shape = source.shape;
-    tensor.offset = file.size();
+    DUET_ASSERT(file.size() == tensors[i].offset, source.name, file.size());
     auto written = check_weights(source, input.options.gguf);
     if (written.has_value()) written = write_tensor(source, input.options.gguf, file);
     if (written.has_error()) return written.error();
     input.gguf->forget(source.data);
-    tensor.bytes = file.size() - tensor.offset;
-    tensors.push_back(std::move(tensor));
+    DUET_ASSERT(file.size() - tensors[i].offset == tensors[i].bytes, source.name, file.size());
     if (!file.good()) return failure(out.absolute(path), ": cannot be written (is the disk full?)");
   }
   auto written = file.finish();

@@ -11,7 +11,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include <sys/mman.h>
 
 namespace duet::device::detail {
 namespace {
@@ -43,6 +47,9 @@ class ModelBuilder {
     for (const auto action :
          {&ModelBuilder::add_weights, &ModelBuilder::add_map, &ModelBuilder::add_graphs,
           &ModelBuilder::add_memory, &ModelBuilder::add_tokenizer, &ModelBuilder::add_golden}) {
+      const bool outside = action == &ModelBuilder::add_tokenizer ||   // of the chip's memory
+                           action == &ModelBuilder::add_golden;
+      if (out_.dry() && outside) continue;
       const Result<void> done = (this->*action)();
       if (done.has_error()) return done.error();
     }
@@ -50,6 +57,13 @@ class ModelBuilder {
     manifest_.models.push_back(std::move(model_));
     return {};
   }
+
+  ~ModelBuilder() {
+    if (mapped_ != nullptr || parameters_.empty()) return;
+    ::munmap(const_cast<std::byte*>(parameters_.data()), parameters_.size());
+  }
+  ModelBuilder(const ModelBuilder&) = delete;
+  ModelBuilder& operator=(const ModelBuilder&) = delete;
 
  private:
   void describe() {
@@ -87,9 +101,23 @@ class ModelBuilder {
     Section& section = add_section("params", SectionKind::parameters);
     fill(section, path, *written);
     model_.parameters = section.name;
+    if (out_.dry()) return reserve_parameters(written->bytes);
     auto mapped = MappedFile::open(out_.absolute(path));
     if (mapped.has_error()) return mapped.error();
-    parameters_ = std::move(*mapped);
+    mapped_ = std::move(*mapped);
+    parameters_ = mapped_->bytes();
+    return {};
+  }
+
+  /// Addresses without memory: measuring looks at where weights lie, never at the weights.
+  Result<void> reserve_parameters(std::uint64_t bytes) {
+    void* address =
+        ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) {
+      return failure(input_.options.gguf, ": ", bytes,
+                     " bytes of weights cannot be laid out: ", std::strerror(errno));
+    }
+    parameters_ = {static_cast<const std::byte*>(address), bytes};
     return {};
   }
 
@@ -134,7 +162,7 @@ class ModelBuilder {
   /// Verifies the programs as a board would and learns how much workspace they need.
   Result<void> measure(const std::vector<Program>& programs) {
     const auto executable =
-        Executable::create(programs, tensor_views(model_, parameters_->bytes()),
+        Executable::create(programs, tensor_views(model_, parameters_),
                            kv_layout_of(model_.config, input_.context), Arithmetic::w8a8);
     if (executable.has_error()) return failure(input_.options.gguf, ": ", executable.error());
     workspace_bytes_ = std::max(
@@ -222,9 +250,9 @@ class ModelBuilder {
   }
 
   Result<void> add_golden() {
-    auto golden = input_.golden ? Result<Golden>(*input_.golden)
-                                : compute_golden(model_, prefill_, decode_, parameters_->bytes(),
-                                                 build_id_, step_);
+    auto golden = input_.golden
+                      ? Result<Golden>(*input_.golden)
+                      : compute_golden(model_, prefill_, decode_, parameters_, build_id_, step_);
     if (golden.has_error()) return golden.error();
     model_.golden_rule = golden->rule;
     model_.golden = model_.name + "/golden/golden.json";
@@ -248,7 +276,8 @@ class ModelBuilder {
   const Step& step_;
   std::uint64_t index_;
   Model model_;
-  std::shared_ptr<const MappedFile> parameters_;
+  std::shared_ptr<const MappedFile> mapped_;   // null in a dry run
+  std::span<const std::byte> parameters_;
   std::vector<Program> prefill_;
   std::vector<Program> decode_;
   std::uint64_t workspace_bytes_ = 0;

@@ -42,7 +42,8 @@ using Step = std::function<void(const char* step, std::uint64_t done, std::uint6
 [[nodiscard]] Result<ModelInput> read_input(const PackModel& options, std::uint32_t context,
                                             std::uint32_t kv_slots, const Step& step);
 
-/// A directory that is being written: files by path, with their hashes. The first error stays.
+/// A directory that is being written: files by path, with their hashes. The first error stays. With
+/// an empty directory nothing is written or hashed: only sizes are told.
 class OutputTree {
  public:
   explicit OutputTree(std::string directory) : directory_(std::move(directory)) {}
@@ -54,6 +55,7 @@ class OutputTree {
   /// Creates the folders of `path` and the file.
   [[nodiscard]] Result<Written> put(const std::string& path, std::span<const std::byte> bytes);
   [[nodiscard]] Result<Written> put(const std::string& path, std::string_view text);
+  [[nodiscard]] bool dry() const { return directory_.empty(); }
   [[nodiscard]] std::string absolute(const std::string& path) const {
     return directory_ + "/" + path;
   }
@@ -68,6 +70,10 @@ class OutputTree {
   Checksums hashes_;
 };
 
+/// Names, types and places of the packed tensors, in ModelSource's order; each at a multiple of 64.
+/// `bytes` becomes the size of the parameters section.
+[[nodiscard]] std::vector<Tensor> plan_tensors(const ModelSource& source, std::uint64_t& bytes);
+
 /// Writes the parameters section: matrices as Q8_0, vectors as F32, each at a multiple of 64. Fills
 /// `tensors`. Refuses weights and scales that are not finite.
 [[nodiscard]] Result<OutputTree::Written> write_parameters(const ModelInput& input, OutputTree& out,
@@ -76,7 +82,8 @@ class OutputTree {
                                                            const Step& step);
 
 /// Adds the model with its graphs, sections and routes to `manifest` (addresses still 0) and writes
-/// parameters, map, programs, tokenizer and golden.
+/// parameters, map, programs, tokenizer and golden. With a dry `out` the sections get their sizes
+/// only, and neither tokenizer nor golden is looked at.
 [[nodiscard]] Result<void> add_model(const ModelInput& input, const BuildId& build_id,
                                      OutputTree& out, Manifest& manifest, const Step& step);
 

@@ -40,6 +40,14 @@ BOOST_AUTO_TEST_CASE(wrong_use_ends_with_2_and_one_line) {
                                 "keygen",
                                 "sign x",
                                 "verify x",
+                                "budget",
+                                "budget x --reserved 0=1GiB",
+                                "budget --reserved 2=1GiB",
+                                "budget --reserved 0=much",
+                                "budget x --dram 0",
+                                "budget x --dram 16GB",
+                                "budget x --dram nan",
+                                "budget x --context nine",
                                 "diff",
                                 "diff a",
                                 "diff a b c",
@@ -87,6 +95,56 @@ BOOST_AUTO_TEST_CASE(a_package_goes_from_key_to_verified) {
   BOOST_TEST(run(scratch, "verify " + dir + trust_other).code == 1);
   BOOST_TEST(run(scratch, "sign " + dir + " --sign-key " + scratch.at("other.pem")).code == 0);
   BOOST_TEST(run(scratch, "verify " + dir + trust_other).code == 0);
+}
+
+//
+BOOST_AUTO_TEST_CASE(a_budget_is_told_as_text_as_json_and_as_a_picture) {
+  const ScratchDirectory scratch;
+  const Ended small = run(scratch, "budget " + tiny_package());   // made for 64 MiB a chip
+  BOOST_TEST(small.code == 1, small.err);
+  BOOST_TEST(small.out.find("must (the larger of 1 GiB and 15 %)") != std::string::npos, small.out);
+  const Ended roomy = run(scratch, "budget " + tiny_package() + " --dram 2GiB");
+  BOOST_TEST_REQUIRE(roomy.code == 0, roomy.err);
+  BOOST_TEST(roomy.out.find("chip 0: go\n") != std::string::npos, roomy.out);
+  BOOST_TEST(roomy.out.find("chip 1: go\n") != std::string::npos, roomy.out);
+  BOOST_TEST(roomy.out.find("by the formula") != std::string::npos, roomy.out);
+  const Ended wide =
+      run(scratch, "budget " + tiny_package() + " --sequences 4000 --dram 1040MiB --json --svg " +
+                       scratch.at("x.svg"));
+  BOOST_TEST_REQUIRE(wide.code == 1, wide.err);
+  const auto answer = json::parse(wide.out).as_object();
+  BOOST_TEST(!answer.at("fits").as_bool());
+  BOOST_TEST(answer.at("sequences").as_int64() == 4000);
+  BOOST_TEST(answer.at("chips").as_array().size() == 2U);
+  const auto& chip = answer.at("chips").as_array()[0].as_object();
+  BOOST_TEST(chip.at("verdict").as_string() == "no-go");
+  BOOST_TEST(chip.at("over").as_int64() > 0);
+  BOOST_TEST(chip.at("fits").at("sequences").as_int64() > 0);
+  BOOST_TEST(chip.at("fits").at("sequences").as_int64() < 4000);
+  BOOST_TEST(ScratchDirectory::read_file(scratch.at("x.svg")).rfind("<svg ", 0) == 0U);
+  const Ended vendor =
+      run(scratch, "budget --reserved 0=14.075GiB --reserved 1=14.075GiB --dram 16GiB");
+  BOOST_TEST(vendor.code == 1);
+  BOOST_TEST(vendor.out.find("chip 1: no-go: it takes 1.3 GiB more than 80 % of the chip's DRAM") !=
+                 std::string::npos,
+             vendor.out);
+  const Ended missing = run(scratch, "budget " + scratch.at("none.gguf"));
+  BOOST_TEST(missing.code == 1);
+  BOOST_TEST(missing.err.find("none.gguf: cannot be opened") != std::string::npos, missing.err);
+  BOOST_TEST(missing.out.empty());
+}
+
+BOOST_AUTO_TEST_CASE(progress_is_one_line_a_step_and_none_when_quiet) {
+  const ScratchDirectory scratch;
+  write_models(scratch);
+  const std::string build = "build --model m=" + scratch.at("a.gguf") + " -o " + scratch.at("p");
+  const Ended told = run(scratch, build);
+  BOOST_TEST(told.code == 0);
+  BOOST_TEST(told.err == "m: read\nm: weights\nm: golden\nm: golden check\ncheck\n");
+  const Ended quiet = run(scratch, build + " --quiet --replace");
+  BOOST_TEST(quiet.code == 0);
+  BOOST_TEST(quiet.err.empty());
+  BOOST_TEST(quiet.out == told.out);   // the same build
 }
 
 BOOST_AUTO_TEST_CASE(findings_end_with_1_and_what_is_damaged_is_not_signed) {

@@ -5,6 +5,7 @@
 #include "device/program/byte_reader.hpp"
 #include "tests/device/package/gguf_builder.hpp"
 #include "tests/device/package/package_fixture.hpp"
+#include "tools/random_model.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -114,6 +115,41 @@ BOOST_AUTO_TEST_CASE(two_builds_of_the_same_input_are_byte_identical) {
   BOOST_TEST(build_package(options).value().build_id != first.build_id);
   BOOST_TEST((names(scratch.path()) ==
               std::set<std::string>{"renamed.gguf", "b.gguf", "one", "two", "three"}));
+}
+
+// One layer of each real architecture, with its real heads and feed-forward.
+BOOST_AUTO_TEST_CASE(layers_of_real_models_build_twice_to_the_same_valid_bytes) {
+  for (const auto& [shape, type] : {std::pair{"qwen2-layer", WeightType::f16},
+                                    {"llama-layer", WeightType::q6_k},
+                                    {"qwen3-layer", WeightType::q4_k}}) {
+    BOOST_TEST_CONTEXT(shape) {
+      const ScratchDirectory scratch;
+      tools::RandomModel model;
+      model.config = tools::find_model_shape(shape)->config;
+      model.type = type;
+      for (const char* name : {"1.gguf", "2.gguf"}) {
+        BOOST_REQUIRE(tools::write_random_model(model, scratch.at(name)).has_value());
+      }
+      PackOptions options;
+      options.context = 64;
+      options.kv_slots = 2;
+      std::vector<std::string> hashes;
+      for (const char* name : {"1", "2"}) {
+        options.models = {{"m", "m", scratch.at(std::string(name) + ".gguf"), "", 0}};
+        options.directory = scratch.at(name);
+        const auto built = build_package(options);
+        BOOST_TEST_REQUIRE(built.has_value(), built.error().message);
+        hashes.push_back(built->hash);
+      }
+      BOOST_TEST(hashes[0] == hashes[1]);
+      BOOST_TEST((contents(scratch.at("1")) == contents(scratch.at("2"))));
+      // Another seed is another model.
+      model.seed = 2;
+      BOOST_REQUIRE(tools::write_random_model(model, scratch.at("3.gguf")).has_value());
+      BOOST_TEST((ScratchDirectory::read_file(scratch.at("3.gguf")) !=
+                  ScratchDirectory::read_file(scratch.at("1.gguf"))));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(q8_0_blocks_are_taken_unchanged) {
