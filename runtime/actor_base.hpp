@@ -70,6 +70,13 @@ class ActorBase {
   }
 
  protected:
+  /// Why it is being killed, until it ends; the first call counts.
+  void keep_kill_reason(std::exception_ptr why) noexcept {
+    if (exception_ == nullptr) exception_ = std::move(why);
+  }
+  /// Null unless it is being killed, or ended by an exception.
+  [[nodiscard]] const std::exception_ptr& kill_reason() const noexcept { return exception_; }
+
   virtual ~ActorBase() = default;
 
   [[nodiscard]] bool has_begun() const noexcept { return begun_ != 0; }
@@ -79,7 +86,7 @@ class ActorBase {
   friend class detail::Slot;
   detail::Slot* slot_ = nullptr;
   detail::PendingList pending_;
-  std::exception_ptr exception_;   // of the exit reason
+  std::exception_ptr exception_;   // of the exit reason, or of a kill in progress
   // One word, because every idle actor has it. At ten million waits a second the ids last a
   // century.
   std::uint64_t last_pending_id_ : 55 = 0;

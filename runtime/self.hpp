@@ -19,22 +19,20 @@ namespace duet::runtime {
 /// While it lives, `function` is what the behaviour says about itself. Lies in the behaviour's
 /// frame: `const auto shown = self.describe([&] { return Properties{{"open", open}}; });`
 template <typename F>
-class Description {
+class Description final : private detail::Describer {
  public:
   Description(detail::BehaviourActor& actor, F function)
-      : actor_(actor), function_(std::move(function)) {
-    before_ = actor_.set_describer(
-        {[](const void* object) { return static_cast<const Description*>(object)->function_(); },
-         this});
-  }
+      : actor_(actor), function_(std::move(function)), before_(actor.set_describer(this)) {}
   Description(const Description&) = delete;
   Description& operator=(const Description&) = delete;
   ~Description() { actor_.set_describer(before_); }
 
  private:
+  [[nodiscard]] Properties say() const override { return function_(); }
+
   detail::BehaviourActor& actor_;
   const F function_;
-  detail::Describer before_;
+  const detail::Describer* const before_;
 };
 
 /// The first parameter of a behaviour: itself. A pointer; valid in the behaviour's own frames.

@@ -144,8 +144,8 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
 
 void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
   if (exception == nullptr || (unwinding_ && says_cancelled(exception))) {
-    if (killed_why_ != nullptr) {
-      end(ExitReason(ExitKind::killed, killed_why_));
+    if (kill_reason() != nullptr) {
+      end(ExitReason(ExitKind::killed, kill_reason()));
     } else {
       end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
     }
@@ -160,7 +160,7 @@ void BehaviourActor::abandon_waits() noexcept {
 }
 
 void BehaviourActor::kill(std::exception_ptr why) {
-  if (killed_why_ == nullptr) killed_why_ = std::move(why);
+  keep_kill_reason(std::move(why));
   unwind();
 }
 

@@ -61,11 +61,11 @@ class BehaviourActor : public ActorBase {
   void kill(std::exception_ptr why) override;
 
   [[nodiscard]] std::optional<Properties> properties() const final {
-    if (describer_.call == nullptr) return std::nullopt;
-    return describer_.call(describer_.object);
+    if (describer_ == nullptr) return std::nullopt;
+    return describer_->say();
   }
-  /// Returns the one before.
-  Describer set_describer(const Describer& describer) noexcept {
+  /// Returns the one before; null: there was none.
+  const Describer* set_describer(const Describer* describer) noexcept {
     return std::exchange(describer_, describer);
   }
 
@@ -110,9 +110,8 @@ class BehaviourActor : public ActorBase {
 
   Envelope envelope_;
   boost::asio::cancellation_signal signal_;
-  std::exception_ptr killed_why_;   // null unless killed
   MessageWait* receiving_ = nullptr;
-  Describer describer_;
+  const Describer* describer_ = nullptr;
   const void* root_ = nullptr;
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;

@@ -15,10 +15,13 @@ using DescribedCallback = std::function<void(std::optional<Properties>)>;
 /// with nothing if it has ended, ends before, says nothing, or throws.
 void describe(const Address& actor, DescribedCallback done);
 
-/// How a behaviour says something about itself: a function on an object in its frame.
-struct Describer {
-  Properties (*call)(const void* object) = nullptr;
-  const void* object = nullptr;
+/// How a behaviour says something about itself: an object in its frame.
+class Describer {
+ public:
+  [[nodiscard]] virtual Properties say() const = 0;
+
+ protected:
+  ~Describer() = default;
 };
 
 }   // namespace duet::runtime::detail
