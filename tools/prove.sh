@@ -22,7 +22,11 @@ tools/setup.sh --bench
 status=0
 
 echo "prove: thread sanitizer"
-tools/test.sh --preset tsan --label '^(runtime_.*|device_(contract|emulator|calrt)_test|actors_test|http_test)$' || status=1
+tools/test.sh --preset tsan --label '^(runtime_(actors_|inspect_)?test|device_(contract|emulator|calrt)_test|actors_test|http_test)$' || status=1
+
+echo "prove: the public awaitable under the address sanitizer"
+cmake --preset asan -DDUET_SANITIZE_PUBLIC=ON >/dev/null
+tools/test.sh --preset asan --label '_public_test$' || status=1
 
 echo "prove: fuzzing, $minutes minutes a target"
 cmake --preset clang -DDUET_FUZZ=ON -DDUET_SANITIZE=address,undefined,fuzzer-no-link -B build/fuzz >/dev/null
