@@ -193,18 +193,17 @@ void Connection::close_now(bool abort, std::string_view error) {
   state_ = State::closed;
   transport_->close(abort);
   if (was_answering) {
+    // Counted before anybody is told, so that who is told finds it counted.
+    ServerCounters& counters = context_->counters;
+    if (error == "reader_gone") counters.readers_gone.fetch_add(1, std::memory_order_relaxed);
+    if (completion_) counters.answers_open.fetch_sub(1, std::memory_order_relaxed);
     if (answer_ != nullptr) {
       if (!answer_done_) answer_->reader_gone();
       answer_->describe(record_);
     }
     record_.error = error;
     finish_record();
-    if (error == "reader_gone")
-      context_->counters.readers_gone.fetch_add(1, std::memory_order_relaxed);
-    if (completion_) {
-      context_->counters.answers_open.fetch_sub(1, std::memory_order_relaxed);
-      context_->observer->answer_closed();
-    }
+    if (completion_) context_->observer->answer_closed();
   }
   answer_.reset();   // it refers back to this connection
   parsing_.reset();
