@@ -73,7 +73,6 @@ void Connection::on_readable() noexcept {
     const IoResult got = transport_->read_some(piece);
     if (got.status == IoStatus::failed) return close_now(false, "reader_gone");
     if (got.status == IoStatus::ended) on_peer_ended();
-    if (state_ == State::closed) return;
     if (got.status != IoStatus::done) break;
     if (state_ == State::lingering) {
       lingered_bytes_ += got.bytes;
@@ -85,12 +84,11 @@ void Connection::on_readable() noexcept {
   run();
 }
 
-// The client has closed its writing side only, or is dead: what is written next finds out. If no
-// token does so soon, a comment does.
+// The client has closed its writing side only, or is dead: then what is written next meets a reset,
+// of which wait_hangup() tells. If no token is written soon, a comment is.
 void Connection::on_peer_ended() {
   peer_ended_ = true;
   if (state_ != State::answering) return;
-  if (transport_->dead()) return close_now(false, "reader_gone");
   wrote_since_ping_ = false;
   ping_at_ = std::min(ping_at_, after(limits::half_closed_probe));
 }
@@ -169,10 +167,6 @@ bool Connection::flush() {
     if (record_.bytes_sent == 0) record_.first_byte = context_->clock.now();
     record_.bytes_sent += wrote.bytes;
     answer_->sent(wrote.bytes);
-    if (peer_ended_ && transport_->dead()) {
-      close_now(false, "reader_gone");
-      return false;
-    }
   }
 }
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,13 +76,6 @@ IoResult SocketTransport::write_some(std::string_view bytes) noexcept {
     const bool full = put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     return {full ? IoStatus::would_block : IoStatus::failed};
   }
-}
-
-bool SocketTransport::dead() const noexcept {
-  if (!socket_) return true;
-  // The handle's getter is not const in Asio; nothing is changed.
-  pollfd look{const_cast<Socket&>(*socket_).native_handle(), 0, 0};
-  return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 void SocketTransport::wait(Socket::wait_type type, std::shared_ptr<TransportEvents> events,

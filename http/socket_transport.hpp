@@ -35,7 +35,6 @@ class SocketTransport final : public Transport {
 
   [[nodiscard]] IoResult read_some(std::span<char> into) noexcept override;
   [[nodiscard]] IoResult write_some(std::string_view bytes) noexcept override;
-  [[nodiscard]] bool dead() const noexcept override;
   void wait_readable(std::shared_ptr<TransportEvents> events) noexcept override;
   void wait_writable(std::shared_ptr<TransportEvents> events) noexcept override;
   void wait_hangup(std::shared_ptr<TransportEvents> events) noexcept override;

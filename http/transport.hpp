@@ -32,7 +32,7 @@ class TransportEvents {
   virtual ~TransportEvents() = default;
   virtual void on_readable() noexcept = 0;
   virtual void on_writable() noexcept = 0;
-  virtual void on_hangup() noexcept = 0;   ///< the stream is dead.
+  virtual void on_hangup() noexcept = 0;   ///< the stream is dead, maybe since before the wait.
   virtual void on_wake() noexcept = 0;
   virtual void on_moved() noexcept = 0;
 };
@@ -45,10 +45,6 @@ class Transport {
   // These never wait.
   [[nodiscard]] virtual IoResult read_some(std::span<char> into) noexcept = 0;
   [[nodiscard]] virtual IoResult write_some(std::string_view bytes) noexcept = 0;
-
-  /// True once the other side has answered what was written with a reset. A read that has ended
-  /// does not tell: it goes on ending.
-  [[nodiscard]] virtual bool dead() const noexcept = 0;
 
   /// Each leads to one event later; at most one of a kind is waited for. The events' owner is kept
   /// alive by it.

@@ -97,11 +97,8 @@ BOOST_AUTO_TEST_CASE(a_half_closed_client_that_resets_later_is_gone) {
 
 // A dead client's kernel sends the same FIN as one that only closed its writing side.
 BOOST_AUTO_TEST_CASE(a_client_that_died_in_a_stream_is_gone_before_the_next_token) {
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   server.settle();
   server.wire->client_ended = true;
   server.wire->client_dead = true;
@@ -130,25 +127,20 @@ BOOST_AUTO_TEST_CASE(a_client_that_died_before_its_stream_is_gone_with_the_first
 }
 
 BOOST_AUTO_TEST_CASE(a_client_whose_death_met_a_token_is_gone_when_its_end_is_read) {
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   server.settle();
-  server.wire->client_dead = true;   // the token overtakes the FIN
-  held.delta("unread");
+  server.wire->client_ended = true;
+  server.wire->client_dead = true;
+  held.delta("unread");   // is written before the end is read
   server.settle();
   BOOST_TEST(held.listener->gone == 1);
   held.streams.back()->fail({actors::errc::cancelled, "gone"});
 }
 
 BOOST_AUTO_TEST_CASE(a_client_that_half_closes_in_a_stream_gets_one_comment_and_the_rest) {
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   server.settle();
   (void)server.take_output();
   server.wire->client_ended = true;

@@ -99,11 +99,8 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_parks_its_request_and_lets_it_go_on) {
   ServerOptions options;
   options.limits.stream_high_bytes = 2000;
   options.limits.stream_low_bytes = 500;
-  MemoryServer server(options);
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream(options);
+  auto& [server, held] = stream;
   server.settle();
   server.wire->room = 100;
   int deltas = 0;
@@ -128,11 +125,8 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_parks_its_request_and_lets_it_go_on) {
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_that_stands_still_loses_its_answer_and_is_counted) {
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   server.wire->room = 10;
   server.settle();
   server.advance(29s);
@@ -146,11 +140,8 @@ BOOST_AUTO_TEST_CASE(a_reader_that_stands_still_loses_its_answer_and_is_counted)
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_that_reads_a_little_at_a_time_keeps_its_answer) {
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   for (int i = 0; i < 100; ++i) held.delta("token");
   for (int i = 0; i < 10; ++i) {
     server.wire->room = 10;
@@ -338,11 +329,8 @@ BOOST_AUTO_TEST_CASE(draining_ends_resting_connections_and_lets_answers_finish) 
   resting.settle();
   BOOST_TEST(resting.wire->closed);
 
-  MemoryServer server;
-  HeldStreams held(server.service);
-  server.open();
-  server.send(post("/v1/chat/completions", chat_stream));
-  held.streams.back()->start(3);
+  OpenStream stream;
+  auto& [server, held] = stream;
   server.context->draining = true;
   server.connection->wake();
   server.settle();

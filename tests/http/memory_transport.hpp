@@ -4,6 +4,7 @@
 
 #include "http/connection.hpp"
 #include "runtime/timer_heap.hpp"
+#include "tests/http/client.hpp"
 #include "tests/http/fake_service.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -73,7 +74,8 @@ class MemoryTransport final : public Transport {
 
   IoResult read_some(std::span<char> into) noexcept override {
     check_home();
-    if (wire_->client_reset) return {IoStatus::failed};
+    // As a kernel does: an end that came stays an end, whatever comes after it.
+    if (wire_->client_reset && !wire_->client_ended) return {IoStatus::failed};
     if (wire_->to_server.empty())
       return {wire_->client_ended ? IoStatus::ended : IoStatus::would_block};
     const std::size_t size = wire_->to_server.copy(into.data(), into.size());
@@ -91,7 +93,6 @@ class MemoryTransport final : public Transport {
     if (wire_->client_dead) wire_->client_reset = true;   // what a dead client's kernel answers
     return {IoStatus::done, size};
   }
-  [[nodiscard]] bool dead() const noexcept override { return wire_->client_reset; }
   void wait_readable(std::shared_ptr<TransportEvents> events) noexcept override {
     set(readable_, std::move(events));
   }
@@ -249,6 +250,18 @@ struct HeldStreams {
   std::shared_ptr<CountingListener> listener = std::make_shared<CountingListener>();
   std::vector<actors::GenerateRequest> requests;
   std::vector<std::shared_ptr<actors::OutputStream>> streams;
+};
+
+/// A connection in the middle of a streamed answer of which nothing has been delivered yet.
+struct OpenStream {
+  explicit OpenStream(ServerOptions options = {})
+      : server(std::move(options)), held(server.service) {
+    server.open();
+    server.send(post("/v1/chat/completions", chat_stream));
+    held.streams.back()->start(3);
+  }
+  MemoryServer server;
+  HeldStreams held;
 };
 
 }   // namespace duet::http::tests
