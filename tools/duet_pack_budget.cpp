@@ -274,6 +274,9 @@ int run_budget(const Words& words) {
   }
   if (map.count("context") != 0) question.context = map["context"].as<std::uint32_t>();
   if (map.count("sequences") != 0) question.sequences = map["sequences"].as<std::uint32_t>();
+  if (question.context == 0U || question.sequences == 0U) {
+    throw Usage{"--context and --sequences are numbers from 1"};
+  }
   if (map.count("dram") != 0) {
     const auto size = parse_size(map["dram"].as<std::string>());
     if (size.has_error()) throw Usage{size.error().message};

@@ -13,8 +13,8 @@ import sys
 import termios
 import threading
 
-from harness import (DEADLINE, SLOW, ServedCase, Wire, chat_request, choices_of, head_bytes, main, post_bytes, rest_report, text_request,
-                     until)
+from harness import (DEADLINE, SLOW, ServedCase, Wire, chat_request, choices_of, content_of, events_of, head_bytes, main, post_bytes, rest_report,
+                     text_request, until)
 
 STORY = "Tell me a story about a brave fox and a river."
 SLOTS = 8   # key/value slots a chip of the demo package
@@ -222,9 +222,8 @@ class HalfClose(ServedCase):
                 send(wire, post_bytes((path, {**body, "stream": stream})))
                 answer = wire.response()
                 self.assertEqual(answer.status, 200, answer.body)
-                events = [json.loads(block[6:]) for block in answer.text.split("\n\n")[:-2]] if stream else None
-                self.assertEqual(choices_of(events) if stream else [(c.get("text", c.get("message", {}).get("content")), c["finish_reason"])
-                                                                    for c in answer.json["choices"]], wanted)
+                said = choices_of(events_of(answer.text)) if stream else content_of(answer.json)
+                self.assertEqual(said, wanted)
                 self.assertTrue(wire.ended())
         self.assertEqual(self.client.metric("duet_requests_aborted_total"), aborted)
 

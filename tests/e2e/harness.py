@@ -299,7 +299,8 @@ class Wire:
             self.text += chunk
             while b"\n\n" in self.text:
                 event, self.text = self.text.split(b"\n\n", 1)
-                yield event.decode("utf-8")
+                if not event.startswith(b":"):   # a comment keeps a silent stream alive
+                    yield event.decode("utf-8")
         assert self.text == b"", self.text
 
 

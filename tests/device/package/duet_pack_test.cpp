@@ -48,6 +48,8 @@ BOOST_AUTO_TEST_CASE(wrong_use_ends_with_2_and_one_line) {
                                 "budget x --dram 16GB",
                                 "budget x --dram nan",
                                 "budget x --context nine",
+                                "budget x --context 0",
+                                "budget x --sequences 0",
                                 "diff",
                                 "diff a",
                                 "diff a b c",
