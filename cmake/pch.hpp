@@ -1,8 +1,21 @@
-// pch.hpp: the standard headers that nearly every file uses. Only a build accelerator: each file includes what it needs.
+// pch.hpp: what many files include. Only a build accelerator: each file includes what it needs.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/result.hpp>
+#if __has_include(<boost/json/value.hpp>)   // an embedder's Boost may be without it
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#endif
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# clang_check.sh: parses every source file with clang-16, without generating code. It is the second opinion on what g++ accepts.
+# clang_check.sh: parses every source file, and every header alone, with clang-16, without generating code. It is the second
+# opinion on what g++ accepts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset clang >/dev/null
