@@ -40,6 +40,7 @@ struct SchedulingOptions {
 struct DeviceOptions {
   std::string package;                        ///< directory.
   std::vector<std::string> trusted_signers;   ///< files of public keys.
+  std::vector<std::string> revoked_signers;   ///< files of lists of public keys.
   bool allow_unsigned = false;
   std::chrono::seconds call_deadline{
       120};   ///< of a life-cycle call; then the process must restart.

@@ -6,6 +6,7 @@
 #include "config/keys_file.hpp"
 #include "config/limits.hpp"
 #include "config/yaml_document.hpp"
+#include "device/package/signature.hpp"
 
 #include <utility>
 
@@ -22,6 +23,20 @@ Draft draft_of(std::string_view text, const std::string& file) {
     detail::apply_rules(draft);
   }
   return draft;
+}
+
+/// A list that cannot be read stops the start: an unread revocation would be none.
+void load_revoked(Draft& draft) {
+  const auto& files = draft.config.service.device.revoked_signers;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto keys = device::read_key_list(files[i]);
+    if (keys.has_error()) {
+      draft.error("security.revoked_signers[" + std::to_string(i) + "]", keys.error().message);
+      continue;
+    }
+    auto& revoked = draft.config.revoked_keys;
+    revoked.insert(revoked.end(), keys->begin(), keys->end());
+  }
 }
 
 LoadResult result_of(Draft draft) {
@@ -62,6 +77,7 @@ LoadResult load_config(const std::string& path) {
     draft.config.device.answers =
         load_faults(draft.config.device.faults_file, aliases, draft.findings);
   }
+  load_revoked(draft);
   return result_of(std::move(draft));
 }
 

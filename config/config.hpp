@@ -4,6 +4,7 @@
 #include "actors/options.hpp"
 #include "config/faults_file.hpp"
 #include "config/finding.hpp"
+#include "device/package/signature.hpp"
 #include "http/server_options.hpp"
 
 #include <chrono>
@@ -78,7 +79,8 @@ struct Config {
   LogOptions log;
   RuntimeOptions runtime;
   RecoveryOptions recovery;
-  std::string keys_file;   ///< what http.keys were read from; "" = none.
+  std::string keys_file;                         ///< what http.keys were read from; "" = none.
+  std::vector<device::PublicKey> revoked_keys;   ///< of service.device.revoked_signers.
   Locations locations;
 
   /// True if the file holds this key.
@@ -93,13 +95,13 @@ struct LoadResult {
   std::vector<Finding> warnings;
 };
 
-/// Reads the file, and the keys and faults files that it names. Relative paths in it are relative
-/// to its directory; the paths in the result are not. Every error is a finding: nothing is thrown
-/// but lack of memory. No other file is looked at. Blocking; any thread.
+/// Reads the file, and the keys, faults and revoked signers files that it names. Relative paths in
+/// it are relative to its directory; the paths in the result are not. Every error is a finding:
+/// nothing is thrown but lack of memory. No other file is looked at. Blocking; any thread.
 [[nodiscard]] LoadResult load_config(const std::string& path);
 
-/// The same of a text that came from `file`; reads no file, so http.keys and device.answers stay
-/// empty.
+/// The same of a text that came from `file`; reads no file, so http.keys, device.answers and
+/// revoked_keys stay empty.
 [[nodiscard]] LoadResult parse_config(std::string_view text, const std::string& file);
 
 /// What need not be there for a check, but is needed to serve: a runtime, and trust in the package.

@@ -391,6 +391,10 @@ void add_rest(Table& t) {
   t.push_back(key<service, &S::device, &P::trusted_signers>(
       "security", "trusted_signers", ValueKind::paths, 1, limits::list_items_max,
       "Files of the public keys that may sign packages."));
+  t.push_back(key<service, &S::device, &P::revoked_signers>(
+      "security", "revoked_signers", ValueKind::paths, 1, limits::list_items_max,
+      "Files of public keys whose packages are refused, trusted or not: 64 hex digits a line, `#` "
+      "begins a comment."));
   t.push_back(boolean<service, &S::device, &P::allow_unsigned>(
       "security", "allow_unsigned", "Serve a package that none of them signed."));
   t.push_back(boolean<&Config::http, &http::ServerOptions::allow_anonymous>(

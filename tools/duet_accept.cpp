@@ -33,6 +33,8 @@ configuration, release. Nothing is opened if the package has an error.
   --ask ALIAS=TEXT     asks that model when everything has passed; several at the same time
   --max-tokens N       length of an answer at most (default 400)
   --trust FILE         public key that may have signed the package; may be given more than once
+  --revoked FILE       list of public keys whose packages are refused, whoever trusts them: 64 hex
+                       digits a line; may be given more than once
   --allow-unsigned     accept a package whose signature cannot be verified
   --board NAME         name of the emulated board (default board0); one process at a time may own it
   --threads N          threads a chip, 1 or 2 (default 1)
@@ -89,6 +91,15 @@ std::optional<AcceptOptions> read_options(const Arguments& arguments, std::strin
       return std::nullopt;
     }
     options.validate.trusted_keys.push_back(*key);
+  }
+  for (const std::string& path : arguments.all("--revoked")) {
+    const auto keys = duet::device::read_key_list(path);
+    if (!keys) {
+      error = keys.error().message;
+      return std::nullopt;
+    }
+    auto& revoked = options.validate.revoked_keys;
+    revoked.insert(revoked.end(), keys->begin(), keys->end());
   }
   for (const std::string& question : arguments.all("--ask")) {
     const std::size_t equals = question.find('=');
@@ -155,7 +166,7 @@ int main(int argc, char** argv) {
   if (command != "run") return wrong_use("unknown command '" + command + "'");
   ArgumentRules rules;
   rules.flags = {"--json", "--allow-unsigned"};
-  rules.options = {"--ask", "--trust", "--board", "--threads", "--max-tokens"};
+  rules.options = {"--ask", "--trust", "--revoked", "--board", "--threads", "--max-tokens"};
   rules.words_min = rules.words_max = 1;
   std::string error;
   const auto arguments = Arguments::parse(words, rules, error);

@@ -67,10 +67,13 @@ bool none(const std::vector<config::Finding>& findings, const char* kind) {
 std::shared_ptr<const device::Package> open_package(const config::Config& config, bool serving) {
   device::ValidateOptions options;
   options.allow_unsigned = config.service.device.allow_unsigned || !serving;
-  for (const std::string& path : config.service.device.trusted_signers) {
-    const auto key = device::read_public_key(path);
+  options.revoked_keys = config.revoked_keys;
+  const std::vector<std::string>& signers = config.service.device.trusted_signers;
+  for (std::size_t i = 0; i < signers.size(); ++i) {
+    const auto key = device::read_public_key(signers[i]);
     if (!key) {
-      std::fprintf(stderr, "duet-server: error: %s\n", key.error().message.c_str());
+      const std::string name = "security.trusted_signers[" + std::to_string(i) + "]";
+      none({{config.file, config.at(name), name, key.error().message}}, "error");
       return nullptr;
     }
     options.trusted_keys.push_back(*key);
@@ -80,7 +83,10 @@ std::shared_ptr<const device::Package> open_package(const config::Config& config
   for (const device::Finding& finding : report.findings.list()) {
     std::fprintf(stderr, "duet-server: %s\n", device::finding_text(finding).c_str());
   }
-  if (report.package == nullptr) return nullptr;
+  if (report.package == nullptr) {
+    if (serving) tools::log_refusal(config, report);
+    return nullptr;
+  }
   return none(config::cross_check(config, report.package->manifest()), "error") ? report.package
                                                                                 : nullptr;
 }

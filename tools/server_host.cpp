@@ -5,6 +5,7 @@
 #include "config/log_sink.hpp"
 #include "device/calrt/combined_adapter.hpp"
 #include "device/emulator/emulated_board.hpp"
+#include "device/package/sha256.hpp"
 #include "http/admin_pages.hpp"
 #include "http/server.hpp"
 #include "runtime/inspect/server.hpp"
@@ -28,6 +29,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -310,6 +312,31 @@ ServerHost::~ServerHost() = default;
 
 int ServerHost::run(const std::string& port_file) {
   return impl_->run(port_file);
+}
+
+void log_refusal(const config::Config& config, const device::ValidationReport& report) {
+  boost::json::array codes;
+  for (const device::Finding& finding : report.findings.list()) {
+    if (finding.severity != device::Severity::error) continue;
+    const std::string code = device::code_text(finding.code);
+    // The findings are sorted, so that equal codes stand together.
+    if (codes.empty() || codes.back() != boost::json::value(code)) codes.emplace_back(code);
+  }
+  try {
+    boost::asio::io_context io;
+    const runtime::RealClock clock(io.get_executor());
+    config::LogSink log(config.log, clock);
+    log.write(LogLevel::error, "package_refused",
+              {{"configuration", config.file},
+               {"package", config.service.device.package},
+               {"signature", device::name_of(report.signature)},
+               {"signer", report.signer ? boost::json::value(device::hex_text(*report.signer))
+                                        : boost::json::value(nullptr)},
+               {"codes", std::move(codes)}});
+    log.flush();
+  } catch (const std::exception& exception) {
+    std::fprintf(stderr, "duet-server: error: %s\n", exception.what());
+  }
 }
 
 }   // namespace duet::tools

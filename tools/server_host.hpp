@@ -4,6 +4,7 @@
 
 #include "config/config.hpp"
 #include "device/package/package.hpp"
+#include "device/package/validator.hpp"
 
 #include <memory>
 #include <string>
@@ -27,5 +28,10 @@ class ServerHost {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// writes the record `package_refused` for a package that is not served because of errors:
+/// what its signature is worth, by whom, and the code of each error. A log that cannot be opened is
+/// told on standard error.
+void log_refusal(const config::Config& config, const device::ValidationReport& report);
 
 }   // namespace duet::tools

@@ -180,6 +180,7 @@ class Filler {
       if (item.kind == Kind::refused) continue;
       Value value;
       if (item.kind == Kind::scalar && convert_item(key, item, value)) {
+        draft_.config.locations.emplace(concat(path, "[", i, "]"), item.at);
         if (key.kind == ValueKind::paths) list.texts.push_back(value.text);
         if (key.kind == ValueKind::numbers) list.numbers.push_back(value.number);
         continue;

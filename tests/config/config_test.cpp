@@ -165,6 +165,8 @@ BOOST_AUTO_TEST_CASE(every_value_of_a_full_file_reaches_its_field) {
   BOOST_TEST(c.keys_file == "/etc/duet/keys");
   BOOST_TEST((c.service.device.trusted_signers ==
               std::vector<std::string>{"dir/keys/first.pub", "/etc/duet/second.pub"}));
+  BOOST_TEST((c.service.device.revoked_signers == std::vector<std::string>{"dir/keys/revoked"}));
+  BOOST_TEST(c.revoked_keys.empty());   // no file was read
   BOOST_TEST(!c.service.device.allow_unsigned);
   BOOST_TEST(!c.http.allow_anonymous);
   BOOST_TEST((c.log.level == LogLevel::warning));
@@ -253,6 +255,67 @@ BOOST_AUTO_TEST_CASE(keys_are_read_with_the_file_and_relative_to_it) {
   BOOST_TEST(result.warnings.empty(), printed(result.warnings));
   BOOST_REQUIRE(result.config->http.keys.size() == 1U);
   BOOST_TEST(result.config->http.keys[0].name == "alice");
+}
+
+//
+BOOST_AUTO_TEST_CASE(every_key_of_every_list_of_revoked_signers_is_read) {
+  const ScratchDirectory scratch;
+  const auto key = [](char digit) { return std::string(64, digit); };
+  scratch.write("lost", "# lost in March\n\n" + key('1') + "\n  " + key('2') + "  # laptop\r\n");
+  scratch.write("left", key('3'));
+  scratch.write("duet.yaml",
+                std::string(minimal) + "security:\n  revoked_signers:\n    - lost\n    - left\n");
+  const auto result = load_config(scratch.at("duet.yaml"));
+  BOOST_REQUIRE_MESSAGE(result.config, printed(result.errors));
+  const auto filled = [](int byte) {
+    device::PublicKey bytes;
+    bytes.fill(static_cast<std::byte>(byte));
+    return bytes;
+  };
+  BOOST_TEST((result.config->revoked_keys ==
+              std::vector<device::PublicKey>{filled(0x11), filled(0x22), filled(0x33)}));
+}
+
+// a list that cannot be read is no empty list.
+BOOST_AUTO_TEST_CASE(a_spoiled_list_of_revoked_signers_is_named_with_file_line_and_key) {
+  const ScratchDirectory scratch;
+  const std::string good(64, '1');
+  scratch.write("good", good);
+  struct Case {
+    std::string list;   // what it holds
+    std::string says;
+  };
+  const Case cases[] = {
+      {"", "holds no public key"},
+      {"# nothing\n", "holds no public key"},
+      {good + "\n" + good.substr(1) + "\n", "line 2 is not a public key of 64 hex digits"},
+      {"# a\n" + good + "0\n", "line 2 is not a public key"},
+      {good + " " + good + "\n", "line 1 is not a public key"},
+      {std::string("\0\n", 2) + good, "line 1 is not a public key"},
+      {"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "no Ed25519 public key"},
+      {std::string(1U << 20U, '#'), "is larger than"},
+  };
+  const auto check = [&](const std::string& list, const std::string& says) {
+    scratch.write("duet.yaml", std::string(minimal) +
+                                   "security:\n  revoked_signers:\n    - good\n" + "    - " + list +
+                                   "\n");
+    const auto line = lines_of(std::string(minimal)).size() + 4;
+    const auto result = load_config(scratch.at("duet.yaml"));
+    BOOST_TEST(!result.config.has_value());
+    BOOST_REQUIRE_MESSAGE(result.errors.size() == 1U, says << printed(result.errors));
+    const std::string error = to_string(result.errors[0]);
+    BOOST_TEST(error.starts_with(scratch.at("duet.yaml") + ":" + std::to_string(line) +
+                                 ":7: security.revoked_signers[1]: " + scratch.at(list) + ": "),
+               error);
+    BOOST_TEST(error.find(says) != std::string::npos, error);
+  };
+  for (const Case& test : cases) {
+    scratch.write("bad", test.list);
+    check("bad", test.says);
+  }
+  ::mkfifo(scratch.at("pipe").c_str(), 0600);
+  check("none", "No such file");
+  check("pipe", "");
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_one_error) {

@@ -3,6 +3,7 @@
 
   python3 tests/e2e/admin_test.py BUILD
 """
+import base64
 import fcntl
 import http.client
 import json
@@ -383,6 +384,63 @@ class Checks(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, (new, done.stderr))
                 errors = [text for text in done.stderr.splitlines() if "error: " in text]
                 self.assertTrue(any(f"duet.yaml:{line}:" in text and key in text for text in errors), (new, line, key, errors))
+
+
+class Revocation(unittest.TestCase):
+    """security.revoked_signers: a package by a lost key is not served, whoever trusts the key. R-6.5"""
+
+    KEY = os.path.join(BUILD, "demo-key.pub")
+
+    def start(self, directory, revoked, *words, more=""):
+        """Starts a server that must end by itself, and returns it with what it wrote on standard error."""
+        path = os.path.join(directory, "revoked")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(revoked)
+        config = configuration(directory, board=f"e2e-revoked-{os.getpid()}", security=dict(revoked_signers=f"[{path}]"))
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(more)
+        port = os.path.join(directory, "port")
+        done = subprocess.run([SERVER, "--config", config, "--port-file", port, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=DEADLINE)
+        self.assertFalse(os.path.exists(port))
+        return done
+
+    def signer(self):
+        """The demo key as 64 hex digits: the last 32 bytes of what PEM holds."""
+        return base64.b64decode("".join(read(self.KEY).splitlines()[1:-1]))[-32:].hex()
+
+    def test_a_package_by_a_revoked_key_is_refused_though_trusted_in_one_message_and_one_record(self):
+        key = self.signer()
+        for revoked in (f"# lost in March\n\n{'1' * 64}\n{key}  # laptop\n", key.upper(), read(self.KEY)):
+            with tempfile.TemporaryDirectory() as directory:
+                log = os.path.join(directory, "log")
+                done = self.start(directory, revoked, more=f"log:\n  file: {log}\n")
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertTrue(done.stderr.startswith("duet-server: P410 error checksums.sha256.sig: is by the revoked key " + key), done.stderr)
+                records = [json.loads(line) for line in read(log).splitlines()]
+                self.assertEqual([(r["event"], r["level"], r["signature"], r["signer"], r["codes"]) for r in records],
+                                 [("package_refused", "error", "revoked", key, ["P410"])])
+                # A check says the same and writes no record.
+                done = self.start(directory, revoked, "--check", more=f"log:\n  file: {log}\n")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("P410", done.stderr)
+                self.assertEqual(len(read(log).splitlines()), 1)
+
+    def test_other_keys_in_the_list_do_no_harm(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.start(directory, "1" * 64 + "\n", "--check")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_spoiled_list_stops_the_start_and_names_file_line_and_key(self):
+        for words in ((), ("--check",)):
+            with tempfile.TemporaryDirectory() as directory:
+                done = self.start(directory, self.signer() + "\nnot a key\n", *words)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                config = os.path.join(directory, "duet.yaml")
+                line = 1 + next(i for i, text in enumerate(read(config).splitlines()) if "revoked_signers" in text)
+                self.assertRegex(done.stderr, rf"^duet-server: error: {config}:{line}:\d+: security\.revoked_signers\[0\]: "
+                                 rf"{os.path.join(directory, 'revoked')}: line 2 is not a public key of 64 hex digits\n$")
 
 
 class ModelFiles(unittest.TestCase):

@@ -169,6 +169,21 @@ BOOST_AUTO_TEST_CASE(a_package_that_is_not_there_and_an_untrusted_key_are_refuse
   BOOST_TEST(report_of(untrusted).at("configure_calls").to_number<int>() == 0);
 }
 
+// the demo key's own file is a list of one key.
+BOOST_AUTO_TEST_CASE(a_revoked_signer_is_refused_before_the_device_is_opened_though_trusted) {
+  for (const bool unsigned_too : {false, true}) {
+    std::vector<std::string> more = {"--json", "--revoked", demo_key};
+    if (unsigned_too) more.emplace_back("--allow-unsigned");
+    const Finished finished = accept(demo_package, more);
+    BOOST_TEST(finished.code == 1);
+    const json::object report = report_of(finished);
+    BOOST_TEST(steps_of(report) == std::vector<std::string>{"validate"},
+               boost::test_tools::per_element());
+    BOOST_TEST(report.at("configure_calls").to_number<int>() == 0);
+    BOOST_TEST(finished.out.find("P410") != std::string::npos, finished.out);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_alias_that_is_not_there_is_refused_before_the_device_is_opened) {
   const Finished finished = accept(demo_package, {"--json", "--ask", "model-c=Hello"});
   BOOST_TEST(finished.code == 1);
@@ -214,7 +229,8 @@ BOOST_AUTO_TEST_CASE(wrong_use_is_told_apart_from_a_finding) {
                                                 {"run", demo_package, "--nope"},
                                                 {"run", demo_package, "--ask", "no-equals-sign"},
                                                 {"run", demo_package, "--threads", "3"},
-                                                {"run", demo_package, "--trust", "/no/such/key"}}) {
+                                                {"run", demo_package, "--trust", "/no/such/key"},
+                                                {"run", demo_package, "--revoked", "/no/such"}}) {
     const Finished finished = run_program("duet-accept", words);
     BOOST_TEST(finished.code == 2);
     BOOST_TEST(finished.err.find("duet-accept: ") == 0U, finished.err);
