@@ -39,6 +39,7 @@ class Once {
   Value otherwise_;
 };
 using TracesOnce = Once<std::vector<ChipTrace>>;
+using MemoryOnce = Once<std::vector<ChipMemory>>;
 
 /// Asks the supervisor to end and tells the host.
 runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
@@ -67,6 +68,38 @@ runtime::Behaviour take_traces_behaviour(runtime::Self<std::variant<runtime::Sto
   (*done)(std::move(traces));
 }
 
+runtime::Behaviour measure_memory_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
+                                            device::Device* source, std::vector<ChipMemory> chips,
+                                            std::shared_ptr<MemoryOnce> done) {
+  static_cast<void>(self);
+  for (ChipMemory& chip : chips) {
+    auto start = [source, &chip](std::uint64_t tag, device::Sink sink) {
+      source->memory_usage(tag, chip.chip, std::move(sink));
+    };
+    DeviceOutcome outcome = co_await call_device(start);
+    if (outcome) {
+      chip.measured = std::move(std::get<device::MemoryUsage>(*outcome));
+    } else {
+      chip.error = device::make_error_code(outcome.error().code).message();
+    }
+  }
+  (*done)(std::move(chips));
+}
+
+/// What the package has planned for the chip of one of its models.
+ChipMemory plan_of(const device::Manifest& manifest, const device::Model& model,
+                   const std::string& alias) {
+  ChipMemory plan;
+  plan.chip = model.chip;
+  plan.alias = alias;
+  plan.context = model.kv.tokens_per_slot;
+  plan.kv_slots = model.kv.slots;
+  for (device::ChipBudget& budget : device::chip_budgets(manifest)) {
+    if (budget.chip == model.chip) plan.planned = std::move(budget);
+  }
+  return plan;
+}
+
 }   // namespace
 
 DuetService::DuetService(runtime::System& system, device::Device& device,
@@ -85,6 +118,7 @@ DuetService::DuetService(runtime::System& system, device::Device& device,
     routes.push_back({model.alias, model.chip, worker, board, model.request_timeout});
     setup.models.push_back({model, worker, board, &found});
     boards_.push_back(std::move(board));
+    plans_.push_back(plan_of(package->manifest(), found, model.alias));
   }
   router_ = system_.spawn<Router>("router", std::move(routes), std::move(hooks.on_request));
   setup.device = &device;
@@ -131,6 +165,11 @@ void DuetService::take_traces(std::function<void(std::vector<ChipTrace>)> done) 
   }
   auto once = std::make_shared<TracesOnce>(std::move(done), std::vector<ChipTrace>());
   system_.spawn("take-traces", take_traces_behaviour, &device_, std::move(traces), std::move(once));
+}
+
+void DuetService::measure_memory(std::function<void(std::vector<ChipMemory>)> done) {
+  auto once = std::make_shared<MemoryOnce>(std::move(done), std::vector<ChipMemory>());
+  system_.spawn("measure-memory", measure_memory_behaviour, &device_, plans_, std::move(once));
 }
 
 void DuetService::shut_down(std::function<void(bool)> done) {

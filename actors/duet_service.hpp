@@ -42,6 +42,7 @@ class DuetService final : public Service, public Administration {
   [[nodiscard]] std::vector<ModelMetrics> metrics() const override;
 
   void take_traces(std::function<void(std::vector<ChipTrace>)> done) override;
+  void measure_memory(std::function<void(std::vector<ChipMemory>)> done) override;
 
   /// Refuses new requests, lets running answers finish within the drain deadline, releases the
   /// board. `done` is called once, on the supervisor's strand or from here; false: the board could
@@ -50,6 +51,7 @@ class DuetService final : public Service, public Administration {
 
  private:
   std::vector<std::shared_ptr<ModelBoard>> boards_;
+  std::vector<ChipMemory> plans_;   ///< one a model, nothing measured yet.
   runtime::System& system_;
   device::Device& device_;
   const std::chrono::seconds stop_deadline_;

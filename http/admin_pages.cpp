@@ -9,7 +9,9 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +111,79 @@ inspect::Response wrong_method(const inspect::Request& request, const char* allo
   return response;
 }
 
+json::value number_or_null(const std::optional<std::uint64_t>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+/// The package's lines in their order, then what the board has beyond them.
+json::array memory_lines_json(const actors::ChipMemory& chip) {
+  std::vector<device::MemoryPart> unplanned = chip.measured.parts;
+  json::array lines;
+  for (const device::MemoryLine& line : chip.planned.lines) {
+    json::object object{
+        {"what", line.what}, {"planned", line.bytes}, {"measured", nullptr}, {"peak", nullptr}};
+    const auto part =
+        std::find_if(unplanned.begin(), unplanned.end(),
+                     [&](const device::MemoryPart& each) { return each.what == line.what; });
+    if (part != unplanned.end()) {
+      object["measured"] = part->bytes;
+      object["peak"] = number_or_null(part->peak_bytes);
+      unplanned.erase(part);
+    }
+    lines.push_back(std::move(object));
+  }
+  for (const device::MemoryPart& part : unplanned) {
+    lines.push_back(json::object{{"what", part.what},
+                                 {"planned", 0},
+                                 {"measured", part.bytes},
+                                 {"peak", number_or_null(part.peak_bytes)}});
+  }
+  return lines;
+}
+
+json::object chip_memory_json(const actors::ChipMemory& chip,
+                              const std::vector<actors::ModelMetrics>& metrics) {
+  // Gaps between sections are nothing that a runtime allocates.
+  std::uint64_t planned = chip.planned.used;
+  for (const device::MemoryLine& line : chip.planned.lines) {
+    if (line.what == "fragmentation") planned -= std::min(planned, line.bytes);
+  }
+  json::value booked = nullptr;
+  for (const actors::ModelMetrics& model : metrics) {
+    if (model.alias == chip.alias) booked = model.kv_slots_used;
+  }
+  const device::MemoryUsage& measured = chip.measured;
+  return {{"chip", chip.chip},
+          {"model", chip.alias},
+          {"error", chip.error.empty() ? json::value(nullptr) : json::value(chip.error)},
+          {"context", chip.context},
+          {"verdict", device::to_string(chip.planned.verdict)},
+          {"reason", chip.planned.reason},
+          {"dram",
+           {{"planned", chip.planned.dram}, {"measured", number_or_null(measured.total_bytes)}}},
+          {"used", {{"planned", planned}, {"measured", number_or_null(measured.used_bytes)}}},
+          {"lines", memory_lines_json(chip)},
+          {"kv_slots",
+           {{"planned", chip.kv_slots},
+            {"measured", number_or_null(measured.kv_slots_total)},
+            {"used", number_or_null(measured.kv_slots_used)},
+            {"peak", number_or_null(measured.kv_slots_peak)},
+            {"booked", std::move(booked)}}}};
+}
+
+void memory(const AdminContext& context, const inspect::Request& request, Done done) {
+  const auto show = [context, request,
+                     done = std::move(done)](const std::vector<actors::ChipMemory>& chips) {
+    if (chips.empty()) {
+      done(inspect::error_response(request, status::service_unavailable, "the server is stopping"));
+      return;
+    }
+    done(inspect::json_response(
+        request, status::ok, memory_json(chips, context.service.metrics(), context.host_memory())));
+  };
+  context.administration.measure_memory(show);
+}
+
 void answer(const AdminContext& context, const inspect::Request& request, Done done) {
   const std::string_view target(request.target().data(), request.target().size());
   if (target.starts_with(request_prefix)) {
@@ -116,10 +191,11 @@ void answer(const AdminContext& context, const inspect::Request& request, Done d
     return cancel(context, request, std::string(target.substr(request_prefix.size())),
                   std::move(done));
   }
-  if (target != "/models" && target != "/trace" && target != "/metrics") {
+  if (target != "/models" && target != "/trace" && target != "/memory" && target != "/metrics") {
     return done(inspect::error_response(
         request, status::not_found,
-        "try /actors, /counters, /types, /models, /trace, /metrics or DELETE /requests/ID"));
+        "try /actors, /counters, /types, /models, /trace, /memory, /metrics or "
+        "DELETE /requests/ID"));
   }
   const bool head = request.method() == verb::head;
   // A trace is taken by whoever reads it, so HEAD would lose it.
@@ -129,6 +205,7 @@ void answer(const AdminContext& context, const inspect::Request& request, Done d
   if (target == "/models") {
     return done(inspect::json_response(request, status::ok, models_json(context)));
   }
+  if (target == "/memory") return memory(context, request, std::move(done));
   if (target == "/metrics") {
     return done(inspect::text_response(
         request, status::ok, "text/plain; version=0.0.4; charset=utf-8",
@@ -173,6 +250,16 @@ json::value trace_json(const std::vector<actors::ChipTrace>& traces) {
                          {"ratio", overlap.ratio}};
   }
   return object;
+}
+
+json::value memory_json(const std::vector<actors::ChipMemory>& chips,
+                        const std::vector<actors::ModelMetrics>& metrics, const HostMemory& host) {
+  json::array list;
+  for (const actors::ChipMemory& chip : chips) list.push_back(chip_memory_json(chip, metrics));
+  return json::object{{"host",
+                       {{"resident", number_or_null(host.resident)},
+                        {"resident_peak", number_or_null(host.resident_peak)}}},
+                      {"chips", std::move(list)}};
 }
 
 inspect::HostPages admin_pages(AdminContext context) {

@@ -3,6 +3,7 @@
 #include "tools/answer_screen.hpp"
 #include "tools/arguments.hpp"
 #include "tools/chat_client.hpp"
+#include "tools/ctl_budget.hpp"
 #include "tools/ctl_show.hpp"
 
 #include <boost/json/parse.hpp>
@@ -35,14 +36,17 @@ Looks into a running duet-server through its administration socket, and asks its
   ps                  the actors as a tree: state, since when, what each waits for, and where
   models              state, requests, sequences and jobs of each model
   trace               what the chips recorded since the last trace: jobs, compute time, overlap
+  budget              what each chip's memory holds beside what the served package planned
   cancel ID           cancel a running or queued request
   wait                until every model is ready, or one has failed
   ask ALIAS=TEXT ...  ask over HTTP, all at the same time, and show the answers as they come
 
   --socket PATH       the server's administration socket; default: $DUET_ADMIN_SOCKET
-  --json              print the server's answer, one JSON object (not for ask)
+  --json              print the server's answer, one JSON object (not for ask and wait)
   --chrome FILE       trace: also write it for the viewers of Chrome and Perfetto
   --overlap           trace: exit code 1 unless both chips computed at the same time
+  --bound PERCENT     budget: mark what is further from the plan than this part of it; default 1
+  --strict            budget: exit code 1 if anything is marked
   --seconds N         wait: give up after so long; default 120
   --address HOST:PORT ask: where the server listens; default 127.0.0.1:8000. A key is taken from
                       $OPENAI_API_KEY
@@ -119,6 +123,20 @@ int trace(const Arguments& arguments) {
         !overlap.is_null() && overlap.at("both_busy_ns").to_number<std::uint64_t>() > 0;
     if (arguments.flag("--overlap") && !both) {
       return failed("the chips did not compute at the same time");
+    }
+    return exit_done;
+  });
+}
+
+int budget(const Arguments& arguments) {
+  const auto bound = parse_number(arguments.last("--bound", "1"), 0, 100);
+  if (!bound) return wrong_use("--bound wants a number of percent from 0 to 100");
+  return with_answer(arguments, "GET", "/memory", [&](const json::value& value) {
+    json::value judged = value;
+    const std::uint64_t marks = mark_budget(judged, static_cast<unsigned>(*bound));
+    if (const int code = print(arguments, judged, show_budget); code != exit_done) return code;
+    if (arguments.flag("--strict") && marks > 0) {
+      return failed("the memory is not as planned: " + std::to_string(marks) + " marked");
     }
     return exit_done;
   });
@@ -242,6 +260,7 @@ const std::vector<Command>& commands() {
       {"ps", ps, {"--json"}, {"--socket"}},
       {"models", models, {"--json"}, {"--socket"}},
       {"trace", trace, {"--json", "--overlap"}, {"--socket", "--chrome"}},
+      {"budget", budget, {"--json", "--strict"}, {"--socket", "--bound"}},
       {"cancel", cancel, {"--json"}, {"--socket"}, 1, 1},
       {"wait", wait, {}, {"--socket", "--seconds"}},
       {"ask", ask, {}, {"--address", "--max-tokens"}, 1, questions_max},

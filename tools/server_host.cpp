@@ -32,6 +32,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,6 +54,21 @@ const char* trust_text(device::Trust trust) {
       break;
   }
   return "verified";
+}
+
+/// What the kernel says of this process.
+http::HostMemory host_memory() {
+  http::HostMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kib = 0;
+    if (!(words >> name >> kib)) continue;
+    if (name == "VmRSS:") memory.resident = kib * 1024;
+    if (name == "VmHWM:") memory.resident_peak = kib * 1024;
+  }
+  return memory;
 }
 
 }   // namespace
@@ -216,7 +232,8 @@ class ServerHost::Impl {
     options.allowed_uids.assign(config_.admin.allow_uid.begin(), config_.admin.allow_uid.end());
     // Asked only while run() runs, when service and server are there.
     options.pages = [this](const runtime::inspect::Request& request, auto done) {
-      const http::AdminContext context{*service_, *service_, server_->counters(), clock_};
+      const http::AdminContext context{*service_, *service_, server_->counters(), clock_,
+                                       host_memory};
       http::admin_pages(context)(request, std::move(done));
     };
     admin_ = std::make_unique<runtime::inspect::Server>(reserved_.get_executor(), *system_,

@@ -228,7 +228,7 @@ void CombinedAdapter::memory_usage(std::uint64_t tag, std::uint32_t chip, Sink s
               std::move(sink), [board = board_.get(), chip]() -> result<CallDone::Value> {
                 auto usage = board->runtime.memory_usage(chip);
                 if (!usage) return usage.error();
-                return CallDone::Value(*usage);
+                return CallDone::Value(std::move(*usage));
               });
 }
 

@@ -172,6 +172,13 @@ struct ResetTarget {
   SessionId session = 0;    ///< session.
 };
 
+/// What a chip's memory holds of one kind.
+struct MemoryPart {
+  std::string what;   ///< as in the package's memory report: weights, kv, workspace, code, ...
+  std::uint64_t bytes = 0;                   ///< set aside on the chip now.
+  std::optional<std::uint64_t> peak_bytes;   ///< most in use at a time since configure.
+};
+
 /// Null is "the runtime cannot tell", never 0 and never the board's figure.
 struct MemoryUsage {
   std::uint32_t chip = 0;
@@ -179,6 +186,8 @@ struct MemoryUsage {
   std::optional<std::uint64_t> used_bytes;
   std::optional<std::uint64_t> kv_slots_total;
   std::optional<std::uint64_t> kv_slots_used;
+  std::optional<std::uint64_t> kv_slots_peak;   ///< most in use at a time since configure.
+  std::vector<MemoryPart> parts;                ///< empty: the runtime cannot tell.
 };
 
 struct Health {

@@ -1,6 +1,7 @@
 // board_core.cpp: the board's life cycle, memory, staging, key/values and telemetry.
 #include "device/emulator/board_core.hpp"
 
+#include "device/package/package_files.hpp"
 #include "runtime/assert.hpp"
 
 #include <algorithm>
@@ -32,6 +33,23 @@ const char* name_of(BoardState state) noexcept {
 
 Failure wrong_state(const char* call, BoardState state) {
   return {errc::wrong_state, std::string{call} + ": the board is " + name_of(state)};
+}
+
+ChipMemory::Region region_of(const SectionPlan& section) {
+  return {section.owner, section.name, section.address, section.bytes, section.kind};
+}
+
+/// What is placed, by the lines of the package's memory report.
+std::vector<MemoryPart> parts_of(const ChipMemory& memory) {
+  std::vector<MemoryPart> parts;
+  for (const ChipMemory::Region& region : memory.regions()) {
+    const char* const line = memory_line_of(region.kind);
+    auto part = std::find_if(parts.begin(), parts.end(),
+                             [&](const MemoryPart& each) { return each.what == line; });
+    if (part == parts.end()) part = parts.insert(part, {line, 0, std::nullopt});
+    part->bytes += region.bytes;
+  }
+  return parts;
 }
 
 }   // namespace
@@ -94,8 +112,7 @@ result<std::vector<LoadedGraph>> BoardCore::load(const Manifest& manifest, std::
   std::vector<ChipMemory> placed(chips_.size(), ChipMemory{profile_.dram_bytes_per_chip});
   for (const SectionPlan& section : planned.value().sections) {
     if (!filled_at_load(section.kind)) continue;
-    auto done =
-        placed[section.chip].place({section.owner, section.name, section.address, section.bytes});
+    auto done = placed[section.chip].place(region_of(section));
     if (done.has_error()) return done.error();
   }
   if (auto fine = usable(now, FaultPoint::load, {}); fine.has_error()) return fine.error();
@@ -124,8 +141,7 @@ result<void> BoardCore::begin_configure(ChipNanoseconds now) {
   for (const Chip& chip : chips_) placed.push_back(chip.memory);
   for (const SectionPlan& section : plan_.sections) {
     if (filled_at_load(section.kind)) continue;
-    auto done =
-        placed[section.chip].place({section.owner, section.name, section.address, section.bytes});
+    auto done = placed[section.chip].place(region_of(section));
     if (done.has_error()) return done.error();
   }
   for (std::size_t i = 0; i < chips_.size(); ++i) chips_[i].memory = std::move(placed[i]);
@@ -146,8 +162,7 @@ void BoardCore::abort_configure() {
   for (Chip& chip : chips_) chip.memory.clear();
   for (const SectionPlan& section : plan_.sections) {
     if (!filled_at_load(section.kind)) continue;
-    const auto done = chips_[section.chip].memory.place(
-        {section.owner, section.name, section.address, section.bytes});
+    const auto done = chips_[section.chip].memory.place(region_of(section));
     // They were placed in the same way by load.
     DUET_ASSERT(done.has_value());
   }
@@ -371,13 +386,22 @@ result<MemoryUsage> BoardCore::memory_usage(std::uint32_t chip) const {
   usage.used_bytes = chips_[chip].memory.used_bytes();
   std::uint64_t total = 0;
   std::uint64_t used = 0;
+  std::uint64_t peak = 0;
+  std::uint64_t peak_bytes = 0;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     if (plan_.pools[i].chip != chip) continue;
     total += pools_[i].slots_total();
     used += pools_[i].slots_used();
+    peak += pools_[i].slots_peak();
+    peak_bytes += pools_[i].slots_peak() * plan_.pools[i].bytes_per_slot;
   }
   usage.kv_slots_total = total;
   usage.kv_slots_used = used;
+  usage.kv_slots_peak = peak;
+  usage.parts = parts_of(chips_[chip].memory);
+  for (MemoryPart& part : usage.parts) {
+    if (part.what == memory_line_of(SectionKind::kv)) part.peak_bytes = peak_bytes;
+  }
   return usage;
 }
 

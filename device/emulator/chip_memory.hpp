@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/contract/error.hpp"
+#include "device/package/manifest.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@ class ChipMemory {
     std::string name;    ///< the section.
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
+    SectionKind kind = SectionKind::program;
   };
 
   explicit ChipMemory(std::uint64_t capacity_bytes) : capacity_(capacity_bytes) {}

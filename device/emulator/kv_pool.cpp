@@ -89,6 +89,7 @@ result<void> KvPool::reserve(Generation generation, SequenceId sequence, std::ui
     slot->used = true;
     slot->generation = generation;
     slot->sequence = sequence;
+    slots_peak_ = std::max(slots_peak_, slots_used());
   }
   slot->reserved = tokens;
   slot->written = 0;

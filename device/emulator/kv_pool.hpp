@@ -47,6 +47,8 @@ class KvPool {
     return static_cast<std::uint32_t>(slots_.size());
   }
   [[nodiscard]] std::uint32_t slots_used() const noexcept;
+  /// The most that were used at a time.
+  [[nodiscard]] std::uint32_t slots_peak() const noexcept { return slots_peak_; }
 
  private:
   struct Slot {
@@ -67,6 +69,7 @@ class KvPool {
   void raise_generation(Generation generation) noexcept;
 
   std::vector<Slot> slots_;
+  std::uint32_t slots_peak_ = 0;
   std::uint32_t tokens_per_slot_;
   SequenceId first_;
   SequenceId last_;

@@ -159,6 +159,7 @@ result<std::unique_ptr<ResidentPackage>> ResidentPackage::build(
     auto loaded = load_model(image, model);
     if (loaded.has_error()) return loaded.error();
     resident->models_.push_back(std::move(loaded).value());
+    resident->models_.back().chip = model.chip;
   }
   for (std::size_t i = 0; i < plan.graphs.size(); ++i) {
     const GraphPlan& graph = plan.graphs[i];
@@ -212,6 +213,14 @@ std::uint64_t ResidentPackage::workspace_peak_bytes(std::uint32_t chip) const no
     if (graph.chip == chip) peak = std::max(peak, graph.workspace->bytes());
   }
   return peak;
+}
+
+std::uint64_t ResidentPackage::parameter_bytes(std::uint32_t chip) const noexcept {
+  std::uint64_t sum = 0;
+  for (const ResidentModel& model : models_) {
+    if (model.chip == chip) sum += model.parameters.bytes().size();
+  }
+  return sum;
 }
 
 }   // namespace duet::device::emulator

@@ -44,6 +44,8 @@ class ResidentPackage {
   [[nodiscard]] std::uint32_t vocabulary(GraphHandle graph) const noexcept;
   /// The largest workspace that a job of the chip uses, bytes.
   [[nodiscard]] std::uint64_t workspace_peak_bytes(std::uint32_t chip) const noexcept;
+  /// The parameters that the chip really holds, bytes.
+  [[nodiscard]] std::uint64_t parameter_bytes(std::uint32_t chip) const noexcept;
 
  private:
   struct ResidentModel {
@@ -53,6 +55,7 @@ class ResidentPackage {
     std::uint64_t bytes_used_per_slot = 0;
     std::vector<TensorView> tensors;
     KvLayout layout;
+    std::uint32_t chip = 0;
   };
   struct ResidentGraph {
     std::shared_ptr<const Executable> executable;

@@ -2,6 +2,7 @@
 #include "device/emulator/threaded_board.hpp"
 
 #include "device/emulator/threaded_board_impl.hpp"
+#include "device/package/package_files.hpp"
 #include "runtime/assert.hpp"
 
 #include <algorithm>
@@ -227,6 +228,22 @@ result<void> ThreadedBoard::Impl::release_io(std::uint64_t buffers) {
   return released;
 }
 
+result<MemoryUsage> ThreadedBoard::Impl::memory_usage(std::uint32_t chip) {
+  std::unique_lock lock{mutex_};
+  catch_up(lock);
+  auto usage = core_.memory_usage(chip);
+  drive(lock);
+  if (usage.has_error() || resident_ == nullptr) return usage;
+  for (MemoryPart& part : usage.value().parts) {
+    if (part.what == memory_line_of(SectionKind::parameters)) {
+      part.peak_bytes = resident_->parameter_bytes(chip);
+    } else if (part.what == memory_line_of(SectionKind::workspace)) {
+      part.peak_bytes = resident_->workspace_peak_bytes(chip);
+    }
+  }
+  return usage;
+}
+
 ThreadedBoard::ThreadedBoard(ThreadedBoardOptions options) {
   check_options(options);
   impl_ = std::make_unique<Impl>(std::move(options));
@@ -310,7 +327,7 @@ result<CancelEffect> ThreadedBoard::cancel(JobTicket ticket) {
 }
 
 result<MemoryUsage> ThreadedBoard::memory_usage(std::uint32_t chip) {
-  return impl_->with_core([=](BoardCore& core) { return core.memory_usage(chip); });
+  return impl_->memory_usage(chip);
 }
 
 result<Health> ThreadedBoard::health(std::uint32_t chip) {

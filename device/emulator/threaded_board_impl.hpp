@@ -66,6 +66,9 @@ class ThreadedBoard::Impl {
     return call(core_);
   }
 
+  /// What the core has placed, and how much of it the resident package really uses.
+  result<MemoryUsage> memory_usage(std::uint32_t chip);
+
   std::uint64_t workspace_peak_bytes(std::uint32_t chip) const {
     const std::lock_guard lock{mutex_};
     return resident_ ? resident_->workspace_peak_bytes(chip) : 0;

@@ -197,6 +197,10 @@ std::vector<MemoryLine> memory_lines(const Manifest& manifest) {
   return out;
 }
 
+const char* memory_line_of(SectionKind kind) noexcept {
+  return kind_lines[kind_line(kind)];
+}
+
 std::string memory_report(const Manifest& manifest) {
   std::string out = "# bytes reserved in the DRAM of each chip; build " + manifest.build_id + "\n";
   std::uint64_t sum = 0;

@@ -52,6 +52,8 @@ struct Provenance {
 /// metadata; fragmentation (gaps between sections) and guard (everything below the lowest legal
 /// address). The sum is the top of what is used.
 [[nodiscard]] std::vector<MemoryLine> memory_lines(const Manifest& manifest);
+/// The line of that report that a section of this kind counts in.
+[[nodiscard]] const char* memory_line_of(SectionKind kind) noexcept;
 /// model_memory_reserved_info.txt.
 [[nodiscard]] std::string memory_report(const Manifest& manifest);
 

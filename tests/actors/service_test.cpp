@@ -55,6 +55,38 @@ BOOST_AUTO_TEST_CASE(both_models_answer_and_the_board_is_released) {
   BOOST_TEST(fixture.board().counters().configures == 1U);
 }
 
+// the plan comes from the package, what is measured from the board, each of the own chip.
+BOOST_AUTO_TEST_CASE(the_memory_of_each_model_is_measured_beside_its_plan) {
+  ServiceFixture fixture;
+  const auto measure = [&] {
+    std::promise<std::vector<actors::ChipMemory>> promise;
+    fixture.service().measure_memory(
+        [&](std::vector<actors::ChipMemory> chips) { promise.set_value(std::move(chips)); });
+    return promise.get_future().get();
+  };
+  fixture.submit(chat("model-b", "Tell me a story.", "r1"))->wait_for_end();
+  const std::vector<actors::ChipMemory> chips = measure();
+  BOOST_REQUIRE(chips.size() == 2U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const actors::ChipMemory& chip = chips[i];
+    const device::Model& model = fixture.package->manifest().models[i];
+    BOOST_TEST(chip.error == "");
+    BOOST_TEST(chip.alias == model.alias);
+    BOOST_TEST(chip.chip == model.chip);
+    BOOST_TEST(chip.context == model.kv.tokens_per_slot);
+    BOOST_TEST(chip.kv_slots == model.kv.slots);
+    BOOST_TEST(chip.planned.chip == model.chip);
+    BOOST_TEST(chip.planned.lines.size() == 8U);
+    BOOST_TEST(chip.measured.chip == model.chip);
+    BOOST_TEST(chip.measured.used_bytes.value() > 0U);
+    BOOST_TEST(chip.measured.kv_slots_total.value() == model.kv.slots);
+    BOOST_TEST(chip.measured.kv_slots_peak.value() >= 1U);   // goldens ran on both
+    BOOST_TEST(!chip.measured.parts.empty());
+  }
+  BOOST_TEST(chips[0].planned.used != chips[1].planned.used);
+  shut_down_and_check(fixture);
+}
+
 // no answer depends on its neighbours.
 BOOST_AUTO_TEST_CASE(many_requests_at_once_give_the_answers_that_each_gives_alone) {
   ServiceFixture fixture;

@@ -171,11 +171,13 @@ class Administration(unittest.TestCase):
 
     def test_wrong_use_of_duet_ctl_is_told_apart_from_a_server_that_is_not_there(self):
         for words in ([], ["nonsense"], ["ps", "--nope"], ["ps", "more"], ["cancel"], ["ask"], ["ask", "no-equals"], ["wait", "--seconds", "x"],
+                      ["budget"], ["budget", "--bound", "101"], ["budget", "--bound", "x"], ["budget", "more"], ["ps", "--strict"],
                       ["ask", "--address", "nowhere", "a=b"], ["ps"]):
             done = ctl(*words)
             self.assertEqual(done.returncode, 2, (words, done.stderr))
             self.assertTrue(done.stderr.startswith("duet-ctl: "), done.stderr)
-        for words in (["ps", "--socket", "/no/such/socket"], ["models", "--socket", "/" + "x" * 300], ["wait", "--seconds", "1", "--socket", "/no"],
+        for words in (["ps", "--socket", "/no/such/socket"], ["models", "--socket", "/" + "x" * 300], ["budget", "--socket", "/no"],
+                      ["wait", "--seconds", "1", "--socket", "/no"],
                       ["ask", "--address", "127.0.0.1:1", "a=b"]):
             done = ctl(*words)
             self.assertEqual(done.returncode, 1, (words, done.stderr))
@@ -208,6 +210,88 @@ class Administration(unittest.TestCase):
         self.assertGreater(record["generation"], 0)
         self.assertGreaterEqual(record["e2e_ms"], record["ttft_ms"])
         self.assertNotIn("Unmistakable", self.server.text())
+
+
+class Budget(unittest.TestCase):
+    """duet-ctl budget: what a running server's chips hold beside the package's plan. R-8.1"""
+
+    def budget(self, path, *words, code=0):
+        done = ctl("budget", *words, path=path)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def static(self, package):
+        """{chip: {line: bytes}} as duet-pack says."""
+        done = subprocess.run([os.path.join(BUILD, "bin", "duet-pack"), "budget", "--json", package], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=DEADLINE, check=True)
+        return {chip["chip"]: {line["what"]: line["bytes"] for line in chip["lines"]} for chip in json.loads(done.stdout)["chips"]}
+
+    def test_both_demo_models_take_line_by_line_what_the_package_planned(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "admin")
+            server = Server(directory, admin=dict(socket=path))
+            self.assertEqual(server.client.answer("model-a", "What is 47 + 385?"), "47 + 385 = 432.")
+            told = json.loads(self.budget(path, "--json", "--strict", "--bound", "0").stdout)
+            plan = self.static(os.path.join(BUILD, "demo-package"))
+            self.assertEqual((told["marked"], told["bound_percent"]), (0, 0))
+            self.assertEqual([(chip["chip"], chip["model"], chip["verdict"], chip["error"]) for chip in told["chips"]],
+                             [(0, "model-a", "go", None), (1, "model-b", "go", None)])
+            self.assertGreater(told["host"]["resident"], 1 << 20)
+            self.assertGreaterEqual(told["host"]["resident_peak"], told["host"]["resident"])
+            for chip in told["chips"]:
+                self.assertEqual({line["what"]: line["planned"] for line in chip["lines"]}, plan[chip["chip"]])
+                lines = {line["what"]: line for line in chip["lines"]}
+                for what in ("weights", "kv", "workspace", "code", "io", "metadata"):
+                    self.assertEqual(lines[what]["measured"], plan[chip["chip"]][what], what)
+                    self.assertEqual(lines[what]["difference"], 0, what)
+                # The board knows no gaps: that is all by which the sums differ.
+                for what in ("fragmentation", "guard"):
+                    self.assertEqual((lines[what]["measured"], lines[what]["difference"]), (None, None))
+                self.assertEqual(chip["used"]["measured"], sum(line["measured"] or 0 for line in chip["lines"]))
+                # The weights are all there; goldens and the question took one slot at a time.
+                self.assertEqual(lines["weights"]["peak"], plan[chip["chip"]]["weights"])
+                self.assertEqual((chip["kv_slots"]["measured"], chip["kv_slots"]["peak"]), (8, 1))
+                self.assertEqual(lines["kv"]["peak"] * 8, plan[chip["chip"]]["kv"])
+                self.assertTrue(0 < lines["workspace"]["peak"] <= plan[chip["chip"]]["workspace"])
+            table = self.budget(path).stdout
+            self.assertEqual(table.count("weights"), 2)
+            self.assertEqual(table.count("not measured"), 2 * 7)
+            self.assertIn("nothing that was measured is more than 1 % beside the plan", table)
+            self.assertEqual(ask(path, "/memory", "POST")[0], 405)
+            self.assertEqual(server.stop(), 0)
+
+    def test_slots_in_use_are_the_boards_and_the_servers_own(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "admin")
+            server = Server(directory, device=dict(profile="timed"), admin=dict(socket=path), model_b=dict(max_sequences=3))
+            wires = [Wire(server.port).post(text_request(model, [1, 2, 3 + i], max_tokens=4000, stream=True))
+                     for model in ("model-a", "model-b") for i in range(10)]
+
+            def slots():
+                return [tuple(chip["kv_slots"][key] for key in ("planned", "measured", "used", "peak", "booked"))
+                        for chip in json.loads(self.budget(path, "--json").stdout)["chips"]]
+            until(lambda: slots() == [(8, 8, 8, 8, 8), (8, 8, 3, 3, 3)], lambda: f"slots are {slots()}")
+            for wire in wires:
+                wire.reset()
+            until(lambda: slots() == [(8, 8, 0, 8, 0), (8, 8, 0, 3, 0)], lambda: f"slots are {slots()}")
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_board_with_another_memory_than_the_package_was_made_for_is_marked(self):
+        with tempfile.TemporaryDirectory() as directory:
+            package, path = os.path.join(directory, "package"), os.path.join(directory, "admin")
+            words = [os.path.join(BUILD, "bin", "duet-pack"), "build", "--quiet", "-o", package, "--dram-mib", "8192", "--sign-key",
+                     os.path.join(BUILD, "demo-key.pem")]
+            for model, name in (("model-a", "abacus"), ("model-b", "fable")):
+                words += ["--model", f"{model}={os.path.join(MODELS, name)}-q8_0.gguf", "--golden", f"{model}={os.path.join(MODELS, name)}.golden.json"]
+            subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=DEADLINE)
+            server = Server(directory, package=package, admin=dict(socket=path))
+            done = self.budget(path, "--strict", code=1)
+            self.assertIn("not as planned: 2 marked", done.stderr)
+            marked = [line for line in done.stdout.splitlines() if line.startswith("* ")]
+            self.assertEqual([line.split()[1:] for line in marked], [["DRAM", "8192.00", "MiB", "16384.00", "MiB", "+8589934592", "-"]] * 2)
+            self.assertIn("2 marked (*)", self.budget(path).stdout)
+            self.assertIn("nothing", self.budget(path, "--bound", "100", "--strict").stdout)
+            self.assertEqual(server.stop(), 0)
 
 
 class HardTimes(unittest.TestCase):
@@ -274,7 +358,7 @@ class HardTimes(unittest.TestCase):
                     peer.recv(4096)
                     peer.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                     peer.close()
-                for command in ("wait", "models", "ps", "trace"):
+                for command in ("wait", "models", "ps", "trace", "budget"):
                     thread = threading.Thread(target=serve)
                     thread.start()
                     done = ctl(command, path=path)
@@ -335,7 +419,7 @@ class Completion(unittest.TestCase):
         return done.stdout.split()
 
     def test_commands_and_the_options_of_their_help_are_offered(self):
-        self.assertEqual(self.offered("duet-ctl", ""), ["ps", "models", "trace", "cancel", "wait", "ask"])
+        self.assertEqual(self.offered("duet-ctl", ""), ["ps", "models", "trace", "budget", "cancel", "wait", "ask"])
         self.assertEqual(self.offered("duet-ctl", "trace", "--o"), ["--overlap"])
         self.assertIn("--admin-socket", self.offered("duet-server", "--"))
         self.assertEqual(self.offered("duet-pack", "build", "--kv"), ["--kv-slots"])

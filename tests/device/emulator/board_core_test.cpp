@@ -100,6 +100,47 @@ BOOST_AUTO_TEST_CASE(memory_rises_by_load_and_configure_and_falls_back_to_zero) 
   REFUSED(core.memory_usage(2), errc::bad_argument);
 }
 
+//
+BOOST_AUTO_TEST_CASE(memory_is_told_line_by_line_and_the_peak_of_slots_until_the_next_configure) {
+  Board board{performed()};
+  BoardCore& core = board.core;
+  const auto told = [&](std::uint32_t chip) {
+    std::string text;
+    for (const MemoryPart& part : core.memory_usage(chip).value().parts) {
+      text += part.what + " " + std::to_string(part.bytes);
+      if (part.peak_bytes) text += " (" + std::to_string(*part.peak_bytes) + ")";
+      text += "; ";
+    }
+    return text;
+  };
+  BOOST_REQUIRE(core.open(0).has_value());
+  BOOST_TEST(told(0) == "");
+  BOOST_REQUIRE(core.load(fixture::manifest(), fixture::hash, 0).has_value());
+  BOOST_TEST(told(0) == "weights 8192; ");
+  BOOST_REQUIRE(core.begin_configure(0).has_value());
+  core.finish_configure();
+  BOOST_TEST(told(0) == "weights 8192; kv 2048 (0); workspace 65536; io 384; ");
+  BOOST_REQUIRE(core.kv_reserve(0, 1, 1, 1).has_value());
+  BOOST_REQUIRE(core.kv_reserve(0, 1, 1, 2).has_value());   // the same sequence, no second slot
+  BOOST_TEST(core.memory_usage(0).value().kv_slots_peak.value() == 1U);
+  BOOST_REQUIRE(core.kv_reserve(0, 1, 2, 1).has_value());
+  for (const SequenceId sequence : {1, 2}) {
+    BOOST_REQUIRE(core.kv_release(0, 1, sequence).has_value());
+  }
+  BOOST_REQUIRE(core.kv_reserve(0, 1, 3, 1).has_value());
+  BOOST_TEST(core.memory_usage(0).value().kv_slots_used.value() == 1U);
+  BOOST_TEST(core.memory_usage(0).value().kv_slots_peak.value() == 2U);
+  BOOST_TEST(told(0) == "weights 8192; kv 2048 (2048); workspace 65536; io 384; ");
+  BOOST_TEST(told(1) == "weights 8192; kv 2048 (0); workspace 65536; io 384; ");
+  BOOST_REQUIRE(core.begin_reset(ResetScope::configuration, 0, 0).has_value());
+  core.finish_reset();
+  BOOST_TEST(told(0) == "");
+  BOOST_REQUIRE(core.load(fixture::manifest(), fixture::hash, 0).has_value());
+  BOOST_REQUIRE(core.begin_configure(0).has_value());
+  core.finish_configure();
+  BOOST_TEST(core.memory_usage(0).value().kv_slots_peak.value() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_accounted_by_owner_and_address) {
   Board board{performed()};
   board.configure();

@@ -173,6 +173,41 @@ BOOST_AUTO_TEST_CASE(both_demo_models_follow_their_goldens_at_the_same_time) {
   }
 }
 
+// R-8.1: line by line what the package's own report says, and no more in use than that.
+BOOST_AUTO_TEST_CASE(the_measured_memory_of_both_demo_models_is_what_the_package_planned) {
+  ValidateOptions trust;
+  trust.allow_unsigned = true;
+  const auto package = validate_package(demo().package().string(), trust).package;
+  BOOST_REQUIRE(package != nullptr);
+  Bench bench{1};
+  for (std::uint32_t chip = 0; chip < 2; ++chip) {
+    const MemoryUsage usage = bench.board->memory_usage(chip).value();
+    std::size_t compared = 0;
+    std::size_t peaks = 0;
+    for (const MemoryLine& line : package->manifest().memory) {
+      if (line.chip != chip || line.what == "fragmentation" || line.what == "guard") continue;
+      const auto part =
+          std::find_if(usage.parts.begin(), usage.parts.end(),
+                       [&](const MemoryPart& each) { return each.what == line.what; });
+      BOOST_REQUIRE_MESSAGE(part != usage.parts.end(), line.what);
+      BOOST_TEST(part->bytes == line.bytes, line.what);
+      ++compared;
+      if (!part->peak_bytes) continue;
+      ++peaks;
+      BOOST_TEST(*part->peak_bytes <= line.bytes, line.what);
+      // Nothing of the weights may be missing on the chip; no sequence has run.
+      if (line.what == "weights") BOOST_TEST(*part->peak_bytes == line.bytes);
+      if (line.what == "workspace") {
+        BOOST_TEST(*part->peak_bytes == bench.board->workspace_peak_bytes(chip));
+      }
+      if (line.what == "kv") BOOST_TEST(*part->peak_bytes == 0U);
+    }
+    BOOST_TEST(compared == 6U);
+    BOOST_TEST(compared == usage.parts.size());
+    BOOST_TEST(peaks == 3U);
+  }
+}
+
 // the overlap comes from the trace alone. No time is judged: a pair of jobs that happened
 // to run one after the other is tried again.
 BOOST_AUTO_TEST_CASE(the_trace_of_real_computations_shows_both_chips_busy_at_once) {
