@@ -65,6 +65,41 @@ class PackageCopy {
   fs::path path_;
 };
 
+/// A package of abacus under each name, signed with the demo key; removed at the end.
+class AbacusPackage {
+ public:
+  explicit AbacusPackage(const std::vector<std::string>& names, std::vector<std::string> more = {})
+      : path_(fs::path(DUET_BINARY_DIR) / ("abacus-" + board_name())) {
+    const std::string model = std::string(DUET_SOURCE_DIR) + "/tools/demo_models/abacus";
+    more.insert(more.begin(), {"build", "--quiet", "--replace", "-o", path_.string(), "--sign-key",
+                               std::string(DUET_BINARY_DIR) + "/demo-key.pem"});
+    for (const std::string& name : names) {
+      more.insert(more.end(), {"--model", name + "=" + model + "-q8_0.gguf", "--golden",
+                               name + "=" + model + ".golden.json"});
+    }
+    const Finished built = run_program("duet-pack", more);
+    BOOST_REQUIRE_MESSAGE(built.code == 0, built.out + built.err);
+  }
+  ~AbacusPackage() { fs::remove_all(path_); }
+  AbacusPackage(const AbacusPackage&) = delete;
+  AbacusPackage& operator=(const AbacusPackage&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// What the report says of each step of this name, in order.
+std::vector<std::string> details_of(const json::object& report, const std::string& step) {
+  std::vector<std::string> details;
+  for (const json::value& each : report.at("steps").as_array()) {
+    if (each.at("step").as_string() == step) {
+      details.emplace_back(each.at("detail").as_string().c_str());
+    }
+  }
+  return details;
+}
+
 }   // namespace
 
 BOOST_AUTO_TEST_SUITE(accept_program)
@@ -118,6 +153,72 @@ BOOST_AUTO_TEST_CASE(the_demo_package_is_accepted_and_both_models_answer_at_the_
   BOOST_TEST(sum.find("432") != std::string::npos, sum);
   BOOST_TEST(story.find("fox") != std::string::npos, story);
   BOOST_TEST(story.find("river") != std::string::npos, story);
+}
+
+// R-5.C
+BOOST_AUTO_TEST_CASE(one_model_under_two_aliases_runs_on_both_chips_at_the_same_time) {
+  const AbacusPackage package({"sums", "more"});
+  const Finished finished = accept(package.path(), {"--json", "--ask", "sums=What is 47 + 385?",
+                                                    "--ask", "more=What is 7 x 8?"});
+  BOOST_TEST(finished.code == 0, finished.out + finished.err);
+  const json::object report = report_of(finished);
+  BOOST_TEST(report.at("accepted").as_bool());
+  BOOST_TEST(details_of(report, "load model") ==
+                 (std::vector<std::string>{"sums on chip 0", "more on chip 1"}),
+             boost::test_tools::per_element());
+  // The same weights give the same figures, alone and beside each other.
+  const std::vector<std::string> golden = details_of(report, "golden sums");
+  BOOST_REQUIRE(golden.size() == 1U);
+  for (const char* step : {"golden more", "concurrent sums", "concurrent more"}) {
+    BOOST_TEST(details_of(report, step) == golden, boost::test_tools::per_element());
+  }
+  BOOST_TEST(report.at("overlap_goldens").to_number<double>() > 0.0);
+  const json::array& answers = report.at("answers").as_array();
+  BOOST_REQUIRE(answers.size() == 2U);
+  BOOST_TEST(answers.at(0).at("alias").as_string() == "sums");
+  BOOST_TEST(answers.at(0).at("answer").as_string() == "47 + 385 = 432.");
+  BOOST_TEST(answers.at(1).at("alias").as_string() == "more");
+  BOOST_TEST(answers.at(1).at("answer").as_string() == "7 * 8 = 56.");
+}
+
+// R-5.C
+BOOST_AUTO_TEST_CASE(one_model_alone_runs_on_either_chip_and_takes_nothing_of_the_other) {
+  for (const std::string chip : {"0", "1"}) {
+    const AbacusPackage package({"only"}, {"--chip", "only=" + chip});
+    const Finished finished = accept(package.path(), {"--json", "--ask", "only=What is 47 + 385?"});
+    BOOST_TEST(finished.code == 0, finished.out + finished.err);
+    const json::object report = report_of(finished);
+    BOOST_TEST(report.at("accepted").as_bool());
+    BOOST_TEST(report.at("configure_calls").to_number<int>() == 1);
+    const std::vector<std::string> expected = {"validate",
+                                               "open",
+                                               "load",
+                                               "validate loaded",
+                                               "configure",
+                                               "session",
+                                               "load model",
+                                               "buffers",
+                                               "buffers",
+                                               "read hash",
+                                               "golden only",
+                                               "verify trace",
+                                               "concurrent only",
+                                               "verify trace",
+                                               "answer only",
+                                               "drain",
+                                               "reset configuration",
+                                               "release"};
+    BOOST_TEST(steps_of(report) == expected, boost::test_tools::per_element());
+    BOOST_TEST(details_of(report, "session") == std::vector<std::string>{"chip " + chip},
+               boost::test_tools::per_element());
+    for (const std::string& trace : details_of(report, "verify trace")) {
+      BOOST_TEST(trace.starts_with("chip " + chip + ": "), trace);
+      BOOST_TEST(trace.find(", 0 events of another chip or session") != std::string::npos, trace);
+    }
+    const json::array& answers = report.at("answers").as_array();
+    BOOST_REQUIRE(answers.size() == 1U);
+    BOOST_TEST(answers.at(0).at("answer").as_string() == "47 + 385 = 432.");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(one_and_two_threads_a_chip_give_the_same_answers) {
