@@ -266,7 +266,7 @@ void add_models(Table& t) {
                                         "Sequences with key/value memory at a time; at most the "
                                         "package's slots.",
                                         {.absent = "the package's"}));
-  t.push_back(number<&M::requests_waiting_max>(in, "max_waiting_requests", 1, 65536,
+  t.push_back(number<&M::requests_waiting_max>(in, "max_waiting_requests", 1, 65535,
                                                "The queue; a request beyond it gets 503."));
   t.push_back(number<&M::prompt_tokens_waiting_max>(in, "max_waiting_prompt_tokens", 1,
                                                     std::uint64_t{1} << 32U,

@@ -25,9 +25,7 @@ AskFailure AskFailure::timed_out(const Address& address) noexcept {
   receiver.message = side.message();
   receiver.waits_for = side.waits_for();
   receiver.since = side.since();
-  receiver.queued = slot.inbox().count(Lane::normal) + slot.inbox().count(Lane::urgent) +
-                    side.normal_depth.load(std::memory_order_relaxed) +
-                    side.urgent_depth.load(std::memory_order_relaxed);
+  receiver.queued = slot.normal_depth() + slot.urgent_depth();
   return failure;
 }
 

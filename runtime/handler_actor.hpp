@@ -174,7 +174,7 @@ class HandlerActor : public ActorBase {
       if (header.ops->index != I) return handle_as<I + 1>(header);
     }
     auto& node = static_cast<detail::MessageNode<std::variant_alternative_t<I, M>>&>(header);
-    const detail::NodeOwner owner(node);
+    const detail::MessageOwner owner(node);
     derived().on(std::move(node.message));
   }
 };

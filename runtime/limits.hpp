@@ -29,6 +29,9 @@ inline constexpr std::size_t name_characters_max = 23;
 /// Queued bounded messages an actor takes unless its options say otherwise.
 inline constexpr std::uint32_t bounded_messages_default = 1024;
 
+/// The largest such bound: a mailbox counts them in 16 bits, beside an address.
+inline constexpr std::uint32_t bounded_messages_max = 65'535;
+
 /// Bytes from which a node, frame or actor comes from the heap instead of a freelist.
 inline constexpr std::size_t pooled_bytes_max = 2048;
 

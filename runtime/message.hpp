@@ -30,9 +30,19 @@ struct NotDeclared {};
 template <typename T>
 inline constexpr detail::NotDeclared message_class{};
 
-/// Specialised by the few types that may overtake: cancels, stops, faults.
+/// Specialised by the few types that may overtake: cancels, stops, faults. They are not bounded,
+/// because what overtakes must arrive.
 template <typename T>
 inline constexpr Lane message_lane = Lane::normal;
+
+namespace detail {
+template <typename T>
+inline constexpr bool may_overtake = true;
+template <typename T>
+requires std::is_same_v<decltype(message_class<T>), const MessageClass>
+inline constexpr bool may_overtake<T> =
+    message_lane<T> == Lane::normal || message_class<T> != MessageClass::bounded;
+}   // namespace detail
 
 /// Asks an actor to end. One whose language has it ends by itself, in its own time; another is
 /// ended where it waits.
@@ -46,7 +56,8 @@ inline constexpr Lane message_lane<Stop> = Lane::urgent;
 /// co_await expression twice, so a type with something to destroy needs a constructor.
 template <typename T>
 concept Message = std::is_same_v<decltype(message_class<T>), const MessageClass> &&
-    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
+    detail::may_overtake<T> && std::is_nothrow_move_constructible_v<T> &&
+    std::is_nothrow_move_assignable_v<T> &&
     (!std::is_aggregate_v<T> || std::is_trivially_destructible_v<T>);
 
 namespace detail {

@@ -4,7 +4,7 @@
 #include "runtime/assert.hpp"
 #include "runtime/timer_heap.hpp"
 
-#include <boost/asio/post.hpp>
+#include <boost/asio/defer.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <mutex>
@@ -39,7 +39,7 @@ struct RealClock::State : std::enable_shared_from_this<State> {
   void give_up_if_empty() {
     if (!heap.empty() || waited_for == TimePoint::max() || giving_up) return;
     giving_up = true;
-    boost::asio::post(asio_timer.get_executor(), [state = shared_from_this()] {
+    boost::asio::defer(asio_timer.get_executor(), [state = shared_from_this()] {
       const std::lock_guard lock(state->mutex);
       state->giving_up = false;
       if (!state->heap.empty()) return;

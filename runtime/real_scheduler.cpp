@@ -6,6 +6,7 @@
 #include "runtime/detail/thread_state.hpp"
 
 #include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/defer.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -28,14 +29,21 @@ namespace asio = boost::asio;
 /// Posts through the concrete executor where it is a usual one: cheaper, and with our allocator, so
 /// that waking the host from a foreign thread allocates nothing when warm.
 template <typename Handler>
-void post_handler(const asio::any_io_executor& executor, Handler handler) {
+void post_handler(const asio::any_io_executor& executor, Handler handler, bool goes_on) {
   auto bound = asio::bind_allocator(detail::PoolAllocator<void>{}, std::move(handler));
+  const auto submit = [&](const auto& to) {
+    if (goes_on) {
+      asio::defer(to, std::move(bound));   // the thread goes on with it; no other one is woken
+    } else {
+      asio::post(to, std::move(bound));
+    }
+  };
   if (const auto* io = executor.target<asio::io_context::executor_type>()) {
-    asio::post(*io, std::move(bound));
+    submit(*io);
   } else if (const auto* pool = executor.target<asio::thread_pool::executor_type>()) {
-    asio::post(*pool, std::move(bound));
+    submit(*pool);
   } else {
-    asio::post(executor, std::move(bound));
+    submit(executor);
   }
 }
 
@@ -76,8 +84,9 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   static inline constinit thread_local State* here = nullptr;
   static inline constinit thread_local Pump* here_pump = nullptr;
 
-  void post_pump(Pump& pump) {
-    post_handler(executor, [state = shared_from_this(), &pump] { state->slice(pump); });
+  void post_pump(Pump& pump, bool goes_on = false) {
+    const auto slice_of = [state = shared_from_this(), &pump] { state->slice(pump); };
+    post_handler(executor, slice_of, goes_on);
   }
 
   /// With the lock.
@@ -156,7 +165,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     const bool more = run_ready(pump);
     here = outer;
     here_pump = outer_pump;
-    if (more) post_pump(pump);
+    if (more) post_pump(pump, true);
     end_slice();
   }
 
@@ -177,6 +186,8 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
         take_share(pump);
       }
       next->run();
+      // Not while it runs: who makes many ready is faster alone, and they come in one batch.
+      if (pump.ready.size() > 1 && hungry.load(std::memory_order_relaxed) > 0) donate(pump);
       if (--look_in == 0) {
         const auto now = std::chrono::steady_clock::now();
         if (now >= end) return true;
@@ -208,11 +219,7 @@ RealScheduler::~RealScheduler() {
 void RealScheduler::post(Runnable& runnable) noexcept {
   State& state = *state_;
   if (State::here == &state) {
-    State::Pump& pump = *State::here_pump;
-    pump.ready.push(runnable);
-    if (pump.ready.size() > 1 && state.hungry.load(std::memory_order_relaxed) > 0) {
-      state.donate(pump);
-    }
+    State::here_pump->ready.push(runnable);
     return;
   }
   RunnableQueue one;

@@ -19,8 +19,9 @@ enum class ActorState : std::uint8_t {
 [[nodiscard]] const char* to_string(ActorState state) noexcept;
 
 struct LaneSnapshot {
-  std::uint32_t depth = 0;   ///< messages that came and were not handled; completions count as well
-  std::uint32_t peak = 0;    ///< the most that one activation found
+  /// Messages that came and were not begun; in the urgent lane completions too.
+  std::uint32_t depth = 0;
+  std::uint32_t peak = 0;   ///< the most when one was taken
 };
 
 /// Read without stopping the actor: each field is whole, but they may be of different moments.

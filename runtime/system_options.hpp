@@ -23,7 +23,8 @@ struct MonitorNode;
 struct SystemOptions {
   std::string name = "duet";
   std::uint32_t pumps = 1;   ///< the threads that run the host's executor
-  std::uint32_t bounded_max = limits::bounded_messages_default;   ///< of an actor that sets none
+  /// Of an actor that sets none; 1 .. limits::bounded_messages_max.
+  std::uint32_t bounded_max = limits::bounded_messages_default;
   std::uint32_t compute_threads = 1;        ///< of offload(); opened when first used
   std::uint32_t compute_queued_max = 256;   ///< computations that wait for one compute thread
   std::uint32_t stamp_activations =
@@ -46,7 +47,7 @@ struct ActorOptions {
   ActorOptions(const std::string& actor_name) noexcept : name(actor_name) {}
 
   std::string_view name;           ///< copied; cut at limits::name_characters_max
-  std::uint32_t bounded_max = 0;   ///< 0: the system's
+  std::uint32_t bounded_max = 0;   ///< 0: the system's; at most limits::bounded_messages_max
   /// Ref::send_and_run() may run it on the sender's thread: for those that a completion thread
   /// feeds.
   bool run_on_completion_thread = false;

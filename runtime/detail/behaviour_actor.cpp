@@ -30,6 +30,10 @@ bool says_cancelled(const std::exception_ptr& exception) noexcept {
 
 }   // namespace
 
+void throw_cancelled() {
+  throw boost::system::system_error(make_error_code(errc::cancelled));
+}
+
 void Wait::complete_later() noexcept {
   auto& behaviour = static_cast<BehaviourActor&>(actor());
   if (complete_ || (!linked() && behaviour.receiving() != this)) return;
@@ -37,26 +41,9 @@ void Wait::complete_later() noexcept {
   ++behaviour.complete_;
 }
 
-Wait::~Wait() {
-  if (complete_) --static_cast<BehaviourActor&>(actor()).complete_;
-}
-
 void Wait::wait_for(const char* what, const std::source_location& where, bool holds_work) noexcept {
   link(holds_work);
   actor().slot().side().set_wait(what, where);
-}
-
-void Wait::settle() noexcept {
-  if (complete_) --static_cast<BehaviourActor&>(actor()).complete_;
-  complete_ = false;
-  actor().slot().side().clear_wait();
-  if (linked()) unlink();
-}
-
-void Wait::throw_if_unwinding() const {
-  if (static_cast<BehaviourActor&>(actor()).unwinding()) {
-    throw boost::system::system_error(make_error_code(errc::cancelled));
-  }
 }
 
 Wait* BehaviourActor::first_complete() noexcept {
@@ -66,16 +53,6 @@ Wait* BehaviourActor::first_complete() noexcept {
     if (wait->complete()) return wait;
   }
   DUET_UNREACHABLE();
-}
-
-MessageHeader* BehaviourActor::try_message() noexcept {
-  if (left_ == 0) return nullptr;
-  Slot& own = slot();
-  own.take_urgent();
-  MessageHeader* const message = own.next_message();
-  dry_ = message == nullptr;
-  if (message != nullptr) --left_;
-  return message;
 }
 
 /// True if something was done.

@@ -16,6 +16,8 @@
 
 namespace duet::runtime::detail {
 
+[[noreturn]] void throw_cancelled();
+
 /// A wait of a coroutine; it lies in the frame that awaits it.
 class Wait : public Pending {
  public:
@@ -31,16 +33,24 @@ class Wait : public Pending {
   void cancel() noexcept override { complete_later(); }
 
  protected:
-  ~Wait() override;
+  ~Wait() override {
+    if (complete_) uncount();
+  }
 
   /// Links it; shows what it waits for.
   void wait_for(const char* what, const std::source_location& where, bool holds_work) noexcept;
   /// The wait is over; it may be destroyed.
-  void settle() noexcept;
+  void settle() noexcept {
+    if (complete_) uncount();
+    actor().slot().side().clear_wait();
+    if (linked()) unlink();
+  }
   /// Throws errc::cancelled once the behaviour is to unwind.
   void throw_if_unwinding() const;
 
  private:
+  void uncount() noexcept;
+
   bool complete_ = false;
 };
 
@@ -70,7 +80,14 @@ class BehaviourActor : public ActorBase {
   }
 
   /// The next message, if the activation may still handle one.
-  [[nodiscard]] MessageHeader* try_message() noexcept;
+  [[nodiscard, gnu::always_inline]] MessageHeader* try_message() noexcept {
+    if (left_ == 0) return nullptr;
+    slot().take_urgent();
+    MessageHeader* const message = slot().next_message();
+    dry_ = message == nullptr;
+    if (message != nullptr) --left_;
+    return message;
+  }
 
   void set_receiving(MessageWait* wait) noexcept { receiving_ = wait; }
   [[nodiscard]] MessageWait* receiving() const noexcept { return receiving_; }
@@ -83,7 +100,7 @@ class BehaviourActor : public ActorBase {
 
   /// Of the message received last.
   [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
-  void received(const MessageHeader& message) noexcept {
+  [[gnu::always_inline]] void received(const MessageHeader& message) noexcept {
     envelope_ = envelope_of(message);
     slot().handling(message);
   }
@@ -105,7 +122,7 @@ class BehaviourActor : public ActorBase {
 
  private:
   friend class Wait;
-  [[nodiscard]] bool work_once();
+  [[nodiscard, gnu::always_inline]] inline bool work_once();
   [[nodiscard]] Wait* first_complete() noexcept;
 
   Envelope envelope_;
@@ -118,5 +135,15 @@ class BehaviourActor : public ActorBase {
   bool dry_ = false;   // the behaviour has looked for a message since, and there was none
   bool unwinding_ = false;
 };
+
+inline void Wait::uncount() noexcept {
+  complete_ = false;
+  --static_cast<BehaviourActor&>(actor()).complete_;
+}
+
+inline void Wait::throw_if_unwinding() const {
+  if (static_cast<BehaviourActor&>(actor()).unwinding()) [[unlikely]]
+    throw_cancelled();
+}
 
 }   // namespace duet::runtime::detail

@@ -91,7 +91,9 @@ Core::Core(asio::any_io_executor executor, SystemOptions options)
       clock_(options_.clock),
       random_(options_.random),
       completions_(options_.completions) {
-  DUET_ASSERT(options_.pumps > 0 && options_.bounded_max > 0 && options_.stamp_activations > 0);
+  DUET_ASSERT(options_.pumps > 0 && options_.stamp_activations > 0);
+  DUET_ASSERT(options_.bounded_max > 0 && options_.bounded_max <= limits::bounded_messages_max,
+              options_.bounded_max);
   if (scheduler_ == nullptr) {
     RealSchedulerOptions scheduling;
     scheduling.pumps_max = options_.pumps;

@@ -10,8 +10,7 @@ LaneSnapshot lane_of(const Slot& slot, Lane lane) {
   const SideRecord& side = slot.side();
   const bool normal = lane == Lane::normal;
   LaneSnapshot snapshot;
-  snapshot.depth = slot.inbox().count(lane) +
-                   (normal ? side.normal_depth : side.urgent_depth).load(std::memory_order_relaxed);
+  snapshot.depth = normal ? slot.normal_depth() : slot.urgent_depth();
   snapshot.peak =
       std::max(snapshot.depth,
                (normal ? side.normal_peak : side.urgent_peak).load(std::memory_order_relaxed));

@@ -6,16 +6,27 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace duet::runtime::detail {
 
-/// Two stacks that any thread pushes to and one activation takes whole. The head of the normal lane
-/// carries the idle mark: the push that finds it makes the actor ready, and only that one, so an
-/// actor never runs on two threads at once. A head word is an address, or a mark, with the number
-/// of nodes in its upper 16 bits (they stop at 65535).
+/// Two lanes that any thread pushes to and one activation takes from. The normal lane is a queue
+/// linked forwards whose last node its word names; the urgent lane is a stack, taken whole. The
+/// normal word carries the idle mark where there is no node: the push that finds it makes the actor
+/// ready, and only that one, so an actor never runs on two threads at once.
+///
+/// The upper 16 bits of the normal word count the bounded messages ever pushed, modulo 65 536, so
+/// that one compare-exchange decides about room and place; those of the urgent word count its nodes
+/// (they stop at 65 535). A push to the normal lane has a second step: the node before, or
+/// `first_`, is made to point to the new one. A reader that comes in between waits for it
+/// (await_link).
+///
+/// A taken node stays in the queue, spent, until its successor is taken or the actor becomes idle:
+/// so a handled message costs its receiver no exchange of its own. The header of a spent node lives
+/// on; what the message carried is its handler's to destroy.
 class Inbox {
  public:
-  enum class Push : std::uint8_t { queued, woke, dead };
+  enum class Push : std::uint8_t { queued, woke, dead, full };
   enum class Idle : std::uint8_t {
     idle,       ///< The activation is over: nothing of the actor may be touched any more.
     busy,       ///< Something came; go on.
@@ -23,15 +34,25 @@ class Inbox {
                 ///< else.
   };
 
-  /// Any thread.
-  Push push(Node& node, Lane lane) noexcept {
-    return lane == Lane::normal ? push_normal(node) : push_urgent(node);
+  /// Any thread. `woke`: the caller holds the activation now, and the push was not counted among
+  /// the others(). After `dead` and `full` the node is still the caller's.
+  [[gnu::always_inline]] Push push(Node& node, Lane lane, bool bounded) noexcept {
+    return lane == Lane::normal ? push_normal(node, bounded) : push_urgent(node);
   }
 
-  [[nodiscard]] std::uint32_t count(Lane lane) const noexcept {
-    const std::uint64_t head =
-        (lane == Lane::normal ? normal_ : urgent_).load(std::memory_order_relaxed);
-    return static_cast<std::uint32_t>(head >> count_shift);
+  /// Nodes of the urgent lane.
+  [[nodiscard]] std::uint32_t urgent() const noexcept {
+    return static_cast<std::uint32_t>(urgent_.load(std::memory_order_relaxed) >> count_shift);
+  }
+  /// Bounded messages that were not taken yet.
+  [[nodiscard]] std::uint32_t bounded() const noexcept {
+    const std::uint16_t taken = taken_.load(std::memory_order_acquire);   // before what was pushed
+    return distance(normal_.load(std::memory_order_relaxed), taken);
+  }
+  /// Messages without a bound that were ever pushed to the normal lane, modulo 2^32, but for those
+  /// that woke the actor.
+  [[nodiscard]] std::uint32_t others() const noexcept {
+    return others_.load(std::memory_order_relaxed);
   }
 
   /// True while an activation is due or running.
@@ -40,44 +61,110 @@ class Inbox {
     return mark != idle_mark && mark != dead_mark;
   }
 
+  /// Differs if something was pushed to the normal lane meanwhile, but for rare chances.
+  [[nodiscard]] std::uint16_t last() const noexcept {
+    return static_cast<std::uint16_t>(normal_.load(std::memory_order_relaxed) >> 6U);
+  }
+
   // What follows is for the one who holds the activation.
 
   [[nodiscard]] bool has(Lane lane) const noexcept {
-    return (lane == Lane::normal ? normal_ : urgent_).load(std::memory_order_relaxed) != 0;
+    if (lane == Lane::urgent) return urgent_.load(std::memory_order_relaxed) != 0;
+    const Node* const last = node_of(normal_.load(std::memory_order_relaxed));
+    return last != nullptr && last != resident();
   }
 
-  /// All nodes of a lane, newest first.
-  [[nodiscard]] Node* take(Lane lane) noexcept {
-    auto& head = lane == Lane::normal ? normal_ : urgent_;
-    return node_of(head.exchange(0, std::memory_order_acquire));
+  /// The oldest of the normal lane, or null.
+  [[nodiscard, gnu::always_inline]] Node* pop() noexcept {
+    const std::uintptr_t first = first_.load(std::memory_order_acquire);
+    if ((first & spent) == 0) {
+      if (first != 0) [[likely]]
+        return spend(*reinterpret_cast<Node*>(first));
+      if (node_of(normal_.load(std::memory_order_relaxed)) == nullptr) return nullptr;
+      return spend(*reinterpret_cast<Node*>(await_link(first_)));
+    }
+    Node* const node = reinterpret_cast<Node*>(first - spent);
+    Node* next = node->next.load(std::memory_order_acquire);
+    if (next == nullptr) {
+      if (node_of(normal_.load(std::memory_order_relaxed)) == node) [[likely]]
+        return nullptr;
+      next = await_link(node->next);
+    }
+    free_node(*node);
+    return spend(*next);
   }
 
-  [[nodiscard]] Idle try_idle() noexcept {
-    std::uint64_t empty = 0;
-    if (!normal_.compare_exchange_strong(empty, idle_mark, std::memory_order_seq_cst,
-                                         std::memory_order_relaxed)) {
+  /// Takes the rest of the normal lane, so that the actor may become idle although it leaves
+  /// messages for later. False: there is nothing.
+  [[nodiscard]] bool take_normal(NodeList& list) noexcept {
+    if (!has(Lane::normal)) return false;
+    Node* first = nullptr;
+    Node* last = nullptr;
+    std::uint64_t word = normal_.load(std::memory_order_relaxed);
+    take_rest(first, last, [&] {
+      while (!normal_.compare_exchange_weak(word, word & ~address_mask, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed)) {
+      }
+      return node_of(word);
+    });
+    list.append(*first, *last);
+    return true;
+  }
+
+  /// All nodes of the urgent lane, newest first.
+  [[nodiscard]] Node* take_urgent() noexcept {
+    return node_of(urgent_.exchange(0, std::memory_order_acquire));
+  }
+
+  /// A bounded message was taken, to be begun or to be refused.
+  void taken_bounded() noexcept {
+    taken_.store(static_cast<std::uint16_t>(taken_.load(std::memory_order_relaxed) + 1),
+                 std::memory_order_release);
+  }
+
+  [[nodiscard, gnu::always_inline]] Idle try_idle() noexcept {
+    const std::uintptr_t first = first_.load(std::memory_order_relaxed);
+    if (first != 0 && (first & spent) == 0) return Idle::busy;
+    Node* const last = reinterpret_cast<Node*>(first & ~spent);
+    const auto address = reinterpret_cast<std::uint64_t>(last);
+    std::uint64_t head = normal_.load(std::memory_order_relaxed);
+    if ((head & address_mask) != address) return Idle::busy;
+    // Before the mark, because who finds the mark writes it.
+    if (last != nullptr) first_.store(0, std::memory_order_relaxed);
+    while (!normal_.compare_exchange_weak(head, (head & ~address_mask) | idle_mark,
+                                          std::memory_order_seq_cst, std::memory_order_relaxed)) {
+      if ((head & address_mask) == address) continue;
+      if (last != nullptr) first_.store(first, std::memory_order_relaxed);
       return Idle::busy;
     }
     // An urgent push that did not see the mark must be seen here: both sides write first, then
     // look.
-    if (urgent_.load(std::memory_order_seq_cst) == 0) return Idle::idle;
-    std::uint64_t idle = idle_mark;
-    return normal_.compare_exchange_strong(idle, 0, std::memory_order_seq_cst,
-                                           std::memory_order_relaxed)
-               ? Idle::reclaimed
-               : Idle::idle;
+    Idle idle = Idle::idle;
+    if (urgent_.load(std::memory_order_seq_cst) != 0 && wake()) [[unlikely]]
+      idle = Idle::reclaimed;
+    if (last != nullptr) free_node(*last);
+    return idle;
   }
 
-  /// A new life begins, active and empty.
-  void open() noexcept {
+  /// A new life begins, active and empty, with room for `bound` bounded messages.
+  void open(std::uint32_t bound) noexcept {
+    DUET_ASSERT(bound > 0 && bound <= limits::bounded_messages_max, bound);
+    bound_.store(static_cast<std::uint16_t>(bound), std::memory_order_relaxed);
+    taken_.store(0, std::memory_order_relaxed);
+    others_.store(0, std::memory_order_relaxed);
+    first_.store(0, std::memory_order_relaxed);
     urgent_.store(0, std::memory_order_release);
     normal_.store(0, std::memory_order_release);
   }
 
-  /// A life ends; what was queued is left in `urgent` and `normal`, newest first.
-  void close(Node*& urgent, Node*& normal) noexcept {
-    urgent = node_of(urgent_.exchange(dead_mark, std::memory_order_seq_cst));
-    normal = node_of(normal_.exchange(dead_mark, std::memory_order_seq_cst));
+  /// A life ends; what was queued is left in `urgent` and `normal`.
+  void close(NodeList& urgent, NodeList& normal) noexcept {
+    urgent.append_reversed(node_of(urgent_.exchange(dead_mark, std::memory_order_seq_cst)));
+    Node* first = nullptr;
+    Node* last = nullptr;
+    take_rest(first, last,
+              [this] { return node_of(normal_.exchange(dead_mark, std::memory_order_seq_cst)); });
+    if (first != nullptr) normal.append(*first, *last);
   }
 
  private:
@@ -86,47 +173,124 @@ class Inbox {
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t count_one = 1ULL << count_shift;
   static constexpr std::uint64_t address_mask = count_one - 1;
+  static constexpr std::uintptr_t spent = 1;   // in first_: the node was taken
 
   [[nodiscard]] static Node* node_of(std::uint64_t head) noexcept {
     const std::uint64_t address = head & address_mask;
-    if (address == idle_mark || address == dead_mark) return nullptr;
+    if (address <= dead_mark) return nullptr;
     return reinterpret_cast<Node*>(address);
   }
 
-  [[nodiscard]] static std::uint64_t pushed(std::uint64_t head, Node& node) noexcept {
-    node.next = node_of(head);
-    std::uint64_t count = head & ~address_mask;
-    if (count != ~address_mask) count += count_one;
-    return count | reinterpret_cast<std::uint64_t>(&node);
+  [[nodiscard]] static bool is_dead(std::uint64_t head) noexcept {
+    return (head & address_mask) == dead_mark;
   }
 
-  [[gnu::always_inline]] Push push_normal(Node& node) noexcept {
-    std::uint64_t head = normal_.load(std::memory_order_relaxed);
-    for (;;) {
-      if ((head & address_mask) == dead_mark) return Push::dead;
-      if (normal_.compare_exchange_weak(head, pushed(head, node), std::memory_order_acq_rel,
-                                        std::memory_order_relaxed)) {
-        return (head & address_mask) == idle_mark ? Push::woke : Push::queued;
+  /// The taken node that is still in the queue, or null.
+  [[nodiscard]] const Node* resident() const noexcept {
+    const std::uintptr_t first = first_.load(std::memory_order_relaxed);
+    return (first & spent) == 0 ? nullptr : reinterpret_cast<const Node*>(first & ~spent);
+  }
+
+  [[nodiscard]] Node* spend(Node& node) noexcept {
+    first_.store(reinterpret_cast<std::uintptr_t>(&node) | spent, std::memory_order_relaxed);
+    __builtin_prefetch(node.after());   // comes while this one is handled
+    return &node;
+  }
+
+  static std::uint16_t distance(std::uint64_t head, std::uint16_t taken) noexcept {
+    return static_cast<std::uint16_t>((head >> count_shift) - taken);
+  }
+  [[nodiscard, gnu::always_inline]] bool has_room(std::uint64_t head) const noexcept {
+    // A sender that knows of a handled message, by its answer for instance, sees it taken here.
+    const std::uint16_t taken = taken_.load(std::memory_order_acquire);
+    return distance(head, taken) < bound_.load(std::memory_order_relaxed);
+  }
+  /// Whether there is no room for a bounded message. A refusal is exact: an old value of the word
+  /// is read again. A room is there if the word still has the value of `head`, as an exchange says.
+  [[gnu::noinline]] bool is_full(std::uint64_t& head) const noexcept {
+    do {
+      const std::uint64_t before = std::exchange(head, normal_.load(std::memory_order_acquire));
+      if (is_dead(head) || (before == head && !has_room(head))) return true;
+    } while (!has_room(head));
+    return false;
+  }
+
+  /// What was not taken of the normal lane. `detach()` leaves the queue without nodes and returns
+  /// the last one.
+  template <typename F>
+  void take_rest(Node*& first, Node*& last, F detach) noexcept {
+    std::uintptr_t begin = first_.load(std::memory_order_acquire);
+    if (begin == 0 && node_of(normal_.load(std::memory_order_relaxed)) != nullptr) {
+      begin = await_link(first_);
+    }
+    // Before the queue is empty, because whoever pushes to an empty one writes it.
+    if (begin != 0) first_.store(0, std::memory_order_relaxed);
+    last = detach();
+    // Came meanwhile. It is dead now, so that no other one follows.
+    if (begin == 0 && last != nullptr) begin = await_link(first_);
+    Node* const node = reinterpret_cast<Node*>(begin & ~spent);
+    if ((begin & spent) == 0) {
+      first = node;
+    } else {
+      first = last == node ? nullptr : await_link(node->next);
+      free_node(*node);
+    }
+  }
+
+  /// From idle to active; false if it is not idle.
+  [[gnu::noinline]] bool wake() noexcept {
+    std::uint64_t head = normal_.load(std::memory_order_seq_cst);
+    while ((head & address_mask) == idle_mark) {
+      if (normal_.compare_exchange_weak(head, head & ~address_mask, std::memory_order_seq_cst,
+                                        std::memory_order_seq_cst)) {
+        return true;
       }
     }
+    return false;
+  }
+
+  [[gnu::always_inline]] Push push_normal(Node& node, bool bounded) noexcept {
+    std::uint64_t head = normal_.load(std::memory_order_acquire);
+    for (;;) {
+      if (is_dead(head)) return Push::dead;
+      if (bounded && !has_room(head) && is_full(head)) [[unlikely]]
+        return is_dead(head) ? Push::dead : Push::full;
+      const std::uint64_t count = (head & ~address_mask) + (bounded ? count_one : 0);
+      if (normal_.compare_exchange_weak(head, count | reinterpret_cast<std::uint64_t>(&node),
+                                        std::memory_order_acq_rel, std::memory_order_acquire)) {
+        break;
+      }
+    }
+    Node* const before = node_of(head);
+    if (before != nullptr) {
+      before->next.store(&node, std::memory_order_release);
+    } else {
+      first_.store(reinterpret_cast<std::uintptr_t>(&node), std::memory_order_release);
+    }
+    if ((head & address_mask) == idle_mark) return Push::woke;
+    if (!bounded) others_.fetch_add(1, std::memory_order_relaxed);
+    return Push::queued;
   }
 
   Push push_urgent(Node& node) noexcept {
     std::uint64_t head = urgent_.load(std::memory_order_relaxed);
+    std::uint64_t count = 0;
     do {
-      if ((head & address_mask) == dead_mark) return Push::dead;
-    } while (!urgent_.compare_exchange_weak(head, pushed(head, node), std::memory_order_seq_cst,
-                                            std::memory_order_relaxed));
-    std::uint64_t idle = normal_.load(std::memory_order_seq_cst);
-    if (idle != idle_mark) return Push::queued;
-    return normal_.compare_exchange_strong(idle, 0, std::memory_order_seq_cst,
-                                           std::memory_order_relaxed)
-               ? Push::woke
-               : Push::queued;
+      if (is_dead(head)) return Push::dead;
+      node.set_after(node_of(head));
+      count = head & ~address_mask;
+      if (count != ~address_mask) count += count_one;
+    } while (!urgent_.compare_exchange_weak(head, count | reinterpret_cast<std::uint64_t>(&node),
+                                            std::memory_order_seq_cst, std::memory_order_relaxed));
+    return wake() ? Push::woke : Push::queued;
   }
 
   std::atomic<std::uint64_t> normal_ = dead_mark;
   std::atomic<std::uint64_t> urgent_ = dead_mark;
+  std::atomic<std::uintptr_t> first_ = 0;   // where the normal lane begins
+  std::atomic<std::uint16_t> taken_ = 0;    // bounded messages ever taken, modulo 65 536
+  std::atomic<std::uint16_t> bound_ = 0;
+  std::atomic<std::uint32_t> others_ = 0;   // others that were pushed to the normal lane
 };
 
 static_assert(sizeof(void*) == 8, "head words keep a count above a 48-bit address");

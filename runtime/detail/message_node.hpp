@@ -17,17 +17,31 @@ template <typename T>
 using HeaderOf =
     std::conditional_t<message_class<T> == MessageClass::latest, LatestHeader, MessageHeader>;
 
+/// What a message is stamped with: the life it is meant for, and where it comes from.
+struct Stamp {
+  std::uint64_t generation;
+  Address sender;
+  std::uint64_t id;
+};
+
 /// Only as large as its message: which alternative of the language it is, its ops say.
 template <typename T>
 struct MessageNode : HeaderOf<T> {
-  explicit MessageNode(T&& value) noexcept : message(std::move(value)) {}
+  MessageNode(T&& value, const NodeOps& node_ops, const Stamp& stamp) noexcept
+      : message(std::move(value)) {
+    this->ops = &node_ops;
+    this->generation = stamp.generation;
+    this->sender = stamp.sender;
+    this->id = stamp.id;
+  }
   T message;
 };
 
 /// One with a deadline; always so if its class is latest, so that one can take another's place.
 template <typename T>
 struct TimedNode final : MessageNode<T> {
-  TimedNode(T&& value, TimePoint due) noexcept : MessageNode<T>(std::move(value)), deadline(due) {}
+  TimedNode(T&& value, TimePoint due, const NodeOps& node_ops, const Stamp& stamp) noexcept
+      : MessageNode<T>(std::move(value), node_ops, stamp), deadline(due) {}
   static TimePoint deadline_of(const MessageHeader& message) noexcept {
     return static_cast<const TimedNode&>(message).deadline;
   }
@@ -49,18 +63,26 @@ void drop_message(Node& node, errc reason) noexcept {
   destroy(static_cast<N*>(&node));
 }
 
-/// Frees a node whose message was moved out, or used.
+/// Destroys what a node carries that was taken from a mailbox.
 template <typename T>
-class NodeOwner {
+void discard_message(Node& node, errc reason) noexcept {
+  const DropScope scope(reason);
+  static_cast<MessageNode<T>&>(node).message.~T();
+}
+template <typename T>
+inline constexpr auto discard_of =
+    std::is_trivially_destructible_v<T> ? nullptr : &discard_message<T>;
+
+/// Destroys the message at the end of its scope; the node belongs to the mailbox.
+template <typename T>
+class MessageOwner {
  public:
-  explicit NodeOwner(MessageNode<T>& node) noexcept : node_(node) {}
-  NodeOwner(const NodeOwner&) = delete;
-  NodeOwner& operator=(const NodeOwner&) = delete;
-  ~NodeOwner() {
-    if (node_.ops->deadline != nullptr || !std::is_trivially_destructible_v<T>) {
-      node_.ops->drop(node_, errc::receiver_gone);
-    } else {
-      destroy(&node_);
+  explicit MessageOwner(MessageNode<T>& node) noexcept : node_(node) {}
+  MessageOwner(const MessageOwner&) = delete;
+  MessageOwner& operator=(const MessageOwner&) = delete;
+  ~MessageOwner() {
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      discard_message<T>(node_, errc::receiver_gone);
     }
   }
 
@@ -91,7 +113,9 @@ inline constexpr NodeOps message_ops = {&drop_message<MessageNode<T>>,
                                         message_lane<T>,
                                         &type_row<T>,
                                         index_in<M, T>(),
-                                        nullptr};
+                                        nullptr,
+                                        discard_of<T>,
+                                        Pool::class_of(sizeof(MessageNode<T>))};
 template <typename M, typename T>
 inline constexpr NodeOps timed_ops = {&drop_message<TimedNode<T>>,
                                       nullptr,
@@ -102,7 +126,9 @@ inline constexpr NodeOps timed_ops = {&drop_message<TimedNode<T>>,
                                       message_lane<T>,
                                       &type_row<T>,
                                       index_in<M, T>(),
-                                      &TimedNode<T>::deadline_of};
+                                      &TimedNode<T>::deadline_of,
+                                      discard_of<T>,
+                                      Pool::class_of(sizeof(TimedNode<T>))};
 
 /// Whether a node with these ops is a T, sent to an actor whose language is M.
 template <typename M, typename T>
@@ -111,71 +137,80 @@ template <typename M, typename T>
 }
 
 template <typename M, typename T>
-[[nodiscard]] MessageNode<T>* make_message(T& message, TimePoint deadline) {
+[[nodiscard, gnu::always_inline]] inline MessageNode<T>* make_message(T& message,
+                                                                      TimePoint deadline,
+                                                                      const Stamp& stamp) {
   if (message_class<T> == MessageClass::latest || deadline != TimePoint::max()) {
-    auto* const node = create<TimedNode<T>>(std::move(message), deadline);
-    node->ops = &timed_ops<M, T>;
-    return node;
+    return create<TimedNode<T>>(std::move(message), deadline, timed_ops<M, T>, stamp);
   }
-  auto* const node = create<MessageNode<T>>(std::move(message));
-  node->ops = &message_ops<M, T>;
-  return node;
+  return create<MessageNode<T>>(std::move(message), message_ops<M, T>, stamp);
 }
 
-/// The message as its language, moved out of its node, which is freed.
+/// The message as its language, moved out of its node.
 template <typename M, std::size_t I = 0>
 [[nodiscard]] M take_message(MessageHeader& header) noexcept {
   if constexpr (I + 1 < std::variant_size_v<M>) {
     if (header.ops->index != I) return take_message<M, I + 1>(header);
   }
   auto& node = static_cast<MessageNode<std::variant_alternative_t<I, M>>&>(header);
-  const NodeOwner owner(node);
+  const MessageOwner owner(node);
   return M(std::in_place_index<I>, std::move(node.message));
+}
+
+/// Puts `message` into a mailbox of `core`, inside of which we are.
+template <typename M, typename T>
+[[nodiscard, gnu::always_inline]] inline errc put_inside(Core& core, const Address& to, T& message,
+                                                         TimePoint deadline, bool run_here,
+                                                         const Address& sender, std::uint64_t id) {
+  Slot& slot = *to.slot();
+  if (slot.generation() != to.generation()) [[unlikely]] {
+    core.count(DeadLetter::receiver_gone, type_row<T>);
+    return errc::receiver_gone;
+  }
+  auto* const node = make_message<M, T>(message, deadline, {to.generation(), sender, id});
+  Inbox::Push result = Inbox::Push::dead;
+  if constexpr (message_class<T> == MessageClass::latest) {
+    Node* superseded = nullptr;
+    if (slot.push_latest(*node, superseded)) result = Inbox::Push::queued;
+    if (superseded != nullptr) {
+      core.count(DeadLetter::superseded, type_row<T>);
+      superseded->ops->drop(*superseded, errc::overloaded);
+    }
+  } else {
+    constexpr bool bounded = message_class<T> == MessageClass::bounded;
+    result = run_here ? slot.push_and_run(*node, message_lane<T>, bounded)
+                      : slot.push_to(*node, message_lane<T>, bounded);
+  }
+  if (result <= Inbox::Push::woke) [[likely]]
+    return errc{};
+  const bool full = result == Inbox::Push::full;
+  core.count(full ? DeadLetter::refused : DeadLetter::receiver_gone, type_row<T>);
+  message = std::move(node->message);
+  node->ops->drop(*node, errc::receiver_gone);
+  return full ? errc::overloaded : errc::receiver_gone;
+}
+
+/// From a thread that runs no actor of the receiver's system.
+template <typename M, typename T>
+[[nodiscard, gnu::noinline]] errc put_from_outside(const Address& to, T& message,
+                                                   TimePoint deadline, bool run_here) {
+  const Inside inside(to.slot()->arena());
+  if (!inside) return errc::receiver_gone;
+  Core& core = to.slot()->arena().core();
+  return put_inside<M>(core, to, message, deadline, run_here, Address(), core.next_outside_id());
 }
 
 /// Puts `message` into the mailbox. On an error it is left to the caller.
 template <typename M, typename T>
 [[nodiscard]] errc put(const Address& to, T& message, TimePoint deadline, bool run_here) {
   if (to.empty()) return errc::receiver_gone;
-  Slot& slot = *to.slot();
-  const Inside inside(slot.arena());
-  if (!inside) return errc::receiver_gone;
-  Core& core = slot.arena().core();
   ThreadState& here = thread_state();
-  const bool from_actor = here.core == &core && here.slot != nullptr;
-  const std::uint64_t id = from_actor ? here.slot->next_sent() : core.next_outside_id();
-  if (slot.generation() != to.generation()) {
-    core.count(DeadLetter::receiver_gone, type_row<T>);
-    return errc::receiver_gone;
+  Slot* const from = here.slot;
+  if (from == nullptr || here.core != to.slot()->arena().core_if_any()) {
+    return put_from_outside<M>(to, message, deadline, run_here);
   }
-  if constexpr (message_class<T> == MessageClass::bounded) {
-    const Slot::Reserve reserve = slot.reserve_bounded(to.generation());
-    if (reserve != Slot::Reserve::reserved) {
-      const bool full = reserve == Slot::Reserve::full;
-      core.count(full ? DeadLetter::refused : DeadLetter::receiver_gone, type_row<T>);
-      return full ? errc::overloaded : errc::receiver_gone;
-    }
-  }
-  auto* const node = make_message<M, T>(message, deadline);
-  node->generation = to.generation();
-  if (from_actor) node->sender = Address(here.slot, here.generation);
-  node->id = id;
-  bool taken = false;
-  if constexpr (message_class<T> == MessageClass::latest) {
-    Node* superseded = nullptr;
-    taken = slot.push_latest(*node, superseded);
-    if (superseded != nullptr) {
-      core.count(DeadLetter::superseded, type_row<T>);
-      superseded->ops->drop(*superseded, errc::overloaded);
-    }
-  } else {
-    taken = run_here ? slot.push_and_run(*node) : slot.push_to(*node, message_lane<T>);
-  }
-  if (taken) return errc{};
-  core.count(DeadLetter::receiver_gone, type_row<T>);
-  message = std::move(node->message);
-  node->ops->drop(*node, errc::receiver_gone);
-  return errc::receiver_gone;
+  return put_inside<M>(*here.core, to, message, deadline, run_here, Address(from, here.generation),
+                       from->next_sent());
 }
 
 }   // namespace duet::runtime::detail

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "runtime/address.hpp"
+#include "runtime/detail/pool.hpp"
 #include "runtime/error.hpp"
 #include "runtime/message.hpp"
 #include "runtime/time.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 namespace duet::runtime {
@@ -46,13 +49,39 @@ struct NodeOps {
   std::size_t index = 0;          ///< of a message: which alternative of its language
   /// Of a message that has one; else null.
   TimePoint (*deadline)(const MessageHeader& message) noexcept = nullptr;
+  /// Of a message: destroys what it carries and leaves the node's memory to the mailbox, where it
+  /// may still be the last one. Null: there is nothing to destroy.
+  void (*discard)(Node& node, errc reason) noexcept = nullptr;
+  std::size_t size_class = 0;   ///< of a message's memory, as Pool::class_of() says
 };
 
 struct Node {
-  Node* next = nullptr;
+  std::atomic<Node*> next = nullptr;
   const NodeOps* ops = nullptr;
   std::uint64_t generation = 0;   // the life of the receiver that is meant
+
+  [[nodiscard]] Node* after() const noexcept { return next.load(std::memory_order_relaxed); }
+  void set_after(Node* node) noexcept { next.store(node, std::memory_order_relaxed); }
 };
+
+/// Of a message that was taken from a mailbox, once what it carried is destroyed.
+inline void free_node(Node& node) noexcept {
+#if !defined(DUET_SANITIZED)
+  if (node.ops->size_class < Pool::classes) [[likely]]
+    return Pool::give(&node, node.ops->size_class);
+#endif
+  ::operator delete(&node);
+}
+
+/// Of `link`, into which a sender is about to write: it lies between the two instructions of its
+/// push, so this is short unless the kernel has taken its processor away.
+template <typename T>
+[[nodiscard]] inline T await_link(const std::atomic<T>& link) noexcept {
+  for (std::uint32_t i = 0;; ++i) {
+    if (const T there = link.load(std::memory_order_acquire)) return there;
+    if (i >= 64) std::this_thread::yield();
+  }
+}
 
 /// The envelope in fewer bytes: with 16 bytes of content a message is one cache line.
 struct MessageHeader : Node {
@@ -80,13 +109,20 @@ class NodeList {
 
   void push(Node& node) noexcept { append(node, node); }
 
+  /// Linked oldest first; links before the last one may still be on their way.
+  void append(Node& first, Node& last) noexcept {
+    last.set_after(last_ == nullptr ? &first : last_->after());
+    if (last_ != nullptr) last_->set_after(&first);
+    last_ = &last;
+  }
+
   [[nodiscard]] Node* pop() noexcept {
     if (last_ == nullptr) return nullptr;
-    Node* const first = last_->next;
+    Node* const first = last_->after();
     if (first == last_) {
       last_ = nullptr;
     } else {
-      last_->next = first->next;
+      last_->set_after(await_link(first->next));
     }
     return first;
   }
@@ -97,32 +133,25 @@ class NodeList {
     if (last_ == nullptr) return;
     const Node* node = last_;
     do {
-      node = node->next;
+      node = node->after();
       function(*node);
     } while (node != last_);
   }
 
-  /// A chain that was linked newest first. Returns how many nodes it had.
-  std::uint32_t append_reversed(Node* newest) noexcept {
-    if (newest == nullptr) return 0;
+  /// A chain that was linked newest first.
+  void append_reversed(Node* newest) noexcept {
+    if (newest == nullptr) return;
     Node* const last = newest;
     Node* oldest = nullptr;
-    std::uint32_t count = 0;
     while (newest != nullptr) {
-      Node* const older = std::exchange(newest->next, oldest);
+      Node* const older = newest->after();
+      newest->set_after(oldest);
       oldest = std::exchange(newest, older);
-      ++count;
     }
     append(*oldest, *last);
-    return count;
   }
 
  private:
-  void append(Node& first, Node& last) noexcept {
-    last.next = last_ == nullptr ? &first : std::exchange(last_->next, &first);
-    last_ = &last;
-  }
-
   Node* last_ = nullptr;
 };
 

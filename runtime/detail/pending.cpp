@@ -30,7 +30,7 @@ void Pending::link(bool holds_work) noexcept {
 }
 
 void Pending::unlink() noexcept {
-  if (!linked()) return;
+  DUET_ASSERT(linked());
   cancel_timer();
   *link_ = next_;
   if (next_ != nullptr) next_->link_ = link_;

@@ -52,7 +52,9 @@ class Pending {
   virtual void abandon() noexcept = 0;
 
  protected:
-  virtual ~Pending() { unlink(); }
+  virtual ~Pending() {
+    if (linked()) unlink();
+  }
 
   /// Begins to wait; with `holds_work` the host's run() does not return meanwhile.
   void link(bool holds_work) noexcept;

@@ -66,14 +66,14 @@ class SideRecord {
     waits_on_.store(nullptr, std::memory_order_relaxed);
   }
 
-  /// `stay` of the `came` stay: the others are handled at once.
-  void stashed(std::atomic<std::uint32_t>& depth, std::atomic<std::uint32_t>& peak,
-               std::uint32_t stay, std::uint32_t came) noexcept {
-    const std::uint32_t before = depth.load(std::memory_order_relaxed);
-    if (stay != 0) depth.store(before + stay, std::memory_order_relaxed);
-    if (before + came > peak.load(std::memory_order_relaxed)) {
-      peak.store(before + came, std::memory_order_relaxed);
-    }
+  /// `count` more lie in the urgent list.
+  void urgent_came(std::uint32_t count) noexcept {
+    const std::uint32_t depth = urgent_depth.load(std::memory_order_relaxed) + count;
+    urgent_depth.store(depth, std::memory_order_relaxed);
+    note_peak(urgent_peak, depth);
+  }
+  static void note_peak(std::atomic<std::uint32_t>& peak, std::uint32_t depth) noexcept {
+    if (depth > peak.load(std::memory_order_relaxed)) peak.store(depth, std::memory_order_relaxed);
   }
 
   void reset() noexcept {
@@ -82,7 +82,7 @@ class SideRecord {
     set_message(nullptr);
     clear_wait();
     file_.store(nullptr, std::memory_order_relaxed);
-    for (auto* count : {&normal_depth, &normal_peak, &urgent_depth, &urgent_peak}) {
+    for (auto* count : {&others_taken, &normal_peak, &urgent_depth, &urgent_peak}) {
       count->store(0, std::memory_order_relaxed);
     }
   }
@@ -110,10 +110,11 @@ class SideRecord {
     return waits_on_generation_.load(std::memory_order_relaxed);
   }
 
-  // Nodes taken from the inbox and not handled yet; the inbox counts the others.
-  std::atomic<std::uint32_t> normal_depth = 0;
+  // Messages without a bound that were taken from the normal lane, modulo 2^32, less those that
+  // woke the actor: Inbox::others() does not know of them either.
+  std::atomic<std::uint32_t> others_taken = 0;
   std::atomic<std::uint32_t> normal_peak = 0;
-  std::atomic<std::uint32_t> urgent_depth = 0;
+  std::atomic<std::uint32_t> urgent_depth = 0;   // taken from the inbox and not begun yet
   std::atomic<std::uint32_t> urgent_peak = 0;
 
  private:

@@ -6,7 +6,10 @@
 #include "runtime/detail/arena.hpp"
 #include "runtime/detail/core.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <mutex>
+#include <utility>
 
 namespace duet::runtime {
 
@@ -58,6 +61,7 @@ class Activation {
     state_.core = core_before_;
     state_.slot = slot_before_;
     state_.generation = generation_before_;
+    if (state_.spent != nullptr) free_node(*std::exchange(state_.spent, nullptr));
   }
   [[nodiscard]] ThreadState& state() const noexcept { return state_; }
 
@@ -81,9 +85,6 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   DUET_ASSERT(generation % 2 == 1, generation);
   actor_ = birth.actor;
   actor_->slot_ = this;
-  bounded_max_.store(birth.bounded_max, std::memory_order_relaxed);
-  bounded_taken_.store(0, std::memory_order_relaxed);
-  bounded_.store((generation & low_half) << 32U, std::memory_order_relaxed);
   runs_inline_.store(birth.runs_inline, std::memory_order_relaxed);
   supervised_.store(birth.supervised, std::memory_order_relaxed);
   parent_.store(birth.parent.slot(), std::memory_order_relaxed);
@@ -92,12 +93,13 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   handled_.store(0, std::memory_order_relaxed);
   number_.store(birth.number, std::memory_order_relaxed);
   side_.enter(Activity::starting, now);
-  inbox_.open();
+  inbox_.open(birth.bounded_max);
   generation_.store(generation, std::memory_order_release);
   return generation;
 }
 
 void Slot::run() noexcept {
+  __builtin_prefetch(actor_);
   Core& core = arena_.core();
   ActorBase::Outcome outcome;
   {
@@ -117,16 +119,12 @@ void Slot::end() noexcept {
   if (reason.kind() == ExitKind::failed) core.report_failure(*this, life, reason);
   actor_->destroy();
 
-  Node* urgent = nullptr;
-  Node* normal = nullptr;
-  inbox_.close(urgent, normal);
+  inbox_.close(urgent_, normal_);
   {
     const std::lock_guard guard(latest_lock_);
     latest_ = nullptr;
   }
   while (Node* node = tasks_.pop()) node->ops->drop(*node, errc::receiver_gone);
-  urgent_.append_reversed(urgent);
-  normal_.append_reversed(normal);
   for (NodeList* const list : {&urgent_, &normal_}) {
     while (Node* node = list->pop()) {
       if (node->ops->kind == NodeOps::Kind::message) {
@@ -143,17 +141,29 @@ void Slot::end() noexcept {
 }
 
 void Slot::make_ready() noexcept {
+  // The activation's lines come while its turn comes.
+  const auto* const begin = reinterpret_cast<const std::byte*>(this);
+  for (std::size_t line = 64; line < sizeof(Slot); line += 64) __builtin_prefetch(begin + line, 1);
   arena_.core().make_ready(*this);
 }
 
-bool Slot::push_and_run(Node& node) noexcept {
-  if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-  const Inbox::Push result = inbox_.push(node, node.ops->lane);
-  if (result != Inbox::Push::woke) return result != Inbox::Push::dead;
+Node* Slot::next_listed() noexcept {
+  ThreadState& state = thread_state();
+  if (state.spent != nullptr) free_node(*state.spent);
+  const bool urgent = !urgent_.empty();
+  state.spent = urgent ? urgent_.pop() : normal_.pop();
+  if (urgent) add(side_.urgent_depth, ~0U);
+  return state.spent;
+}
+
+Inbox::Push Slot::push_and_run(Node& node, Lane lane, bool bounded) noexcept {
+  const Inbox::Push result = inbox_.push(node, lane, bounded);
+  if (result != Inbox::Push::woke) return result;
+  note_woken(lane, bounded);
   ThreadState& state = thread_state();
   if (!runs_inline() || state.slot != nullptr || state.collect_core != nullptr) {
     make_ready();
-    return true;
+    return result;
   }
   Core& core = arena_.core();
   RunnableQueue ready;
@@ -163,7 +173,7 @@ bool Slot::push_and_run(Node& node) noexcept {
   run();
   state.collect_core = nullptr;
   if (!ready.empty()) core.scheduler().post_all(ready);
-  return true;
+  return result;
 }
 
 bool Slot::push_latest(LatestHeader& node, Node*& superseded) noexcept {
@@ -195,7 +205,7 @@ void Slot::forget_latest(LatestHeader& message) noexcept {
 /// Tasks apart from messages.
 void Slot::sort_urgent() noexcept {
   NodeList came;
-  came.append_reversed(inbox_.take(Lane::urgent));
+  came.append_reversed(inbox_.take_urgent());
   const std::uint64_t life = generation_.load(std::memory_order_relaxed);
   std::uint32_t messages = 0;
   while (Node* node = came.pop()) {
@@ -208,7 +218,7 @@ void Slot::sort_urgent() noexcept {
       ++messages;
     }
   }
-  side_.stashed(side_.urgent_depth, side_.urgent_peak, messages, messages);
+  side_.urgent_came(messages);
 }
 
 void Slot::take_latest(LatestHeader& message) noexcept {
@@ -224,7 +234,7 @@ bool Slot::in_time(MessageHeader& message) noexcept {
 bool Slot::refuse(MessageHeader& message, errc reason) noexcept {
   arena_.core().count(reason == errc::timed_out ? DeadLetter::expired : DeadLetter::receiver_gone,
                       *message.ops->row);
-  message.ops->drop(message, reason);
+  if (message.ops->discard != nullptr) message.ops->discard(message, reason);
   return false;
 }
 

@@ -41,40 +41,25 @@ class alignas(64) Slot final : public Runnable {
     return generation_.load(std::memory_order_acquire);
   }
 
-  /// False: the life is over, the node is still the caller's.
+  /// False: the life is over, the node is still the caller's. Of a message without a bound, or a
+  /// task.
   [[nodiscard]] bool push(Node& node) noexcept {
     if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-    return push_to(node, node.ops->lane);
+    return push_to(node, node.ops->lane, false) != Inbox::Push::dead;
   }
   /// As push(), for who knows the lane and has just looked at the generation.
-  [[nodiscard, gnu::always_inline]] bool push_to(Node& node, Lane lane) noexcept {
-    const Inbox::Push result = inbox_.push(node, lane);
-    if (result == Inbox::Push::woke) make_ready();
-    return result != Inbox::Push::dead;
+  [[gnu::always_inline]] Inbox::Push push_to(Node& node, Lane lane, bool bounded) noexcept {
+    const Inbox::Push result = inbox_.push(node, lane, bounded);
+    if (result == Inbox::Push::woke) {
+      note_woken(lane, bounded);
+      make_ready();
+    }
+    return result;
   }
 
   /// Of class latest. `superseded` is what came out: the node itself, holding the older content, or
   /// null if the message was queued.
   [[nodiscard]] bool push_latest(LatestHeader& node, Node*& superseded) noexcept;
-
-  enum class Reserve : std::uint8_t { reserved, full, dead };
-  /// Room for one bounded message; exact, also among racing senders.
-  [[nodiscard, gnu::always_inline]] Reserve reserve_bounded(std::uint64_t generation) noexcept {
-    std::uint64_t before = bounded_.load(std::memory_order_relaxed);
-    for (;;) {
-      if (before >> 32U != (generation & low_half)) return Reserve::dead;
-      const auto pushed = static_cast<std::uint32_t>(before);
-      // A sender that knows of a handled message, by its answer for instance, sees it taken here.
-      if (pushed - bounded_taken_.load(std::memory_order_acquire) >=
-          bounded_max_.load(std::memory_order_relaxed)) {
-        return Reserve::full;
-      }
-      const std::uint64_t after = (before & ~low_half) | static_cast<std::uint32_t>(pushed + 1);
-      if (bounded_.compare_exchange_weak(before, after, std::memory_order_relaxed)) {
-        return Reserve::reserved;
-      }
-    }
-  }
 
   [[nodiscard]] Arena& arena() const noexcept { return arena_; }
   [[nodiscard]] std::uint64_t number() const noexcept {
@@ -82,6 +67,16 @@ class alignas(64) Slot final : public Runnable {
   }
   [[nodiscard]] const SideRecord& side() const noexcept { return side_; }
   [[nodiscard]] const Inbox& inbox() const noexcept { return inbox_; }
+  /// Messages of a lane that were not begun. Its parts are read one after the other: what moves
+  /// meanwhile may be missed.
+  [[nodiscard]] std::uint32_t urgent_depth() const noexcept {
+    return inbox_.urgent() + side_.urgent_depth.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint32_t normal_depth() const noexcept {
+    const std::uint32_t taken = side_.others_taken.load(std::memory_order_relaxed);
+    const auto others = static_cast<std::int32_t>(inbox_.others() - taken);
+    return inbox_.bounded() + static_cast<std::uint32_t>(others > 0 ? others : 0);
+  }
   [[nodiscard]] Address parent() const noexcept;
   [[nodiscard]] std::uint64_t sent() const noexcept {
     return sent_.load(std::memory_order_relaxed);
@@ -98,8 +93,8 @@ class alignas(64) Slot final : public Runnable {
     return supervised_.load(std::memory_order_relaxed);
   }
 
-  /// As push(); if the actor was idle and wants it, it then runs right here.
-  [[nodiscard]] bool push_and_run(Node& node) noexcept;
+  /// As push_to(); if the actor was idle and wants it, it then runs right here.
+  [[nodiscard]] Inbox::Push push_and_run(Node& node, Lane lane, bool bounded) noexcept;
 
   // What follows is for the one who holds the activation.
 
@@ -126,30 +121,28 @@ class alignas(64) Slot final : public Runnable {
   void take_urgent() noexcept {
     if (inbox_.has(Lane::urgent)) sort_urgent();
   }
-  void take_normal() noexcept {
-    if (!inbox_.has(Lane::normal)) return;
-    const std::uint32_t count = normal_.append_reversed(inbox_.take(Lane::normal));
-    side_.stashed(side_.normal_depth, side_.normal_peak, count, count);
-  }
+  void take_normal() noexcept { static_cast<void>(inbox_.take_normal(normal_)); }
   [[nodiscard]] bool urgent_came() const noexcept { return inbox_.has(Lane::urgent); }
 
   [[nodiscard]] Node* next_task() noexcept { return tasks_.pop(); }
   [[nodiscard]] bool has_task() const noexcept { return !tasks_.empty(); }
 
-  /// The next message that may still be started, or null. Takes from the inbox as needed.
+  /// The next message that may still be started, or null. Takes from the inbox as needed. Whoever
+  /// gets it destroys what it carries; the node itself lives until the next call, and is freed by
+  /// us.
   [[nodiscard]] MessageHeader* next_message() noexcept {
     for (;;) {
       Node* node = nullptr;
-      if (!urgent_.empty()) [[unlikely]] {
-        node = urgent_.pop();
-        one_less(side_.urgent_depth);
-      } else if (!normal_.empty()) {
-        node = normal_.pop();
-        one_less(side_.normal_depth);
-      } else if (inbox_.has(Lane::normal)) {
-        node = take_first_normal();
+      if (urgent_.empty() && normal_.empty()) [[likely]] {
+        node = inbox_.pop();
+        if (node == nullptr) return nullptr;
       } else {
-        return nullptr;
+        node = next_listed();
+      }
+      // Only what is taken makes the depth fall, and only a push makes it rise.
+      if (const std::uint16_t last = inbox_.last(); last != last_seen_) {
+        last_seen_ = last;
+        SideRecord::note_peak(side_.normal_peak, normal_depth());
       }
       auto& message = static_cast<MessageHeader&>(*node);
       if (admit(message)) [[likely]]
@@ -163,7 +156,7 @@ class alignas(64) Slot final : public Runnable {
   /// A message of our own making, before the normal ones.
   void inject(MessageHeader& message) noexcept {
     urgent_.push(message);
-    side_.stashed(side_.urgent_depth, side_.urgent_peak, 1, 1);
+    side_.urgent_came(1);
   }
 
   [[nodiscard]] Inbox::Idle try_idle() noexcept { return inbox_.try_idle(); }
@@ -187,7 +180,7 @@ class alignas(64) Slot final : public Runnable {
   }
 
   /// Before `message` is handled: shown, counted, observed.
-  void handling(const MessageHeader& message) noexcept {
+  [[gnu::always_inline]] void handling(const MessageHeader& message) noexcept {
     side_.set_message(message.ops->type);
     handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     thread_state().block->count_handled(*message.ops->row);
@@ -202,49 +195,41 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
-  static constexpr std::uint64_t low_half = 0xffffffffULL;
-
   void make_ready() noexcept;
   void sort_urgent() noexcept;
-  static void one_less(std::atomic<std::uint32_t>& depth) noexcept {
-    depth.store(depth.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  /// Of the lists that are not empty.
+  [[nodiscard]] Node* next_listed() noexcept;
+  static void add(std::atomic<std::uint32_t>& count, std::uint32_t by) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  /// The oldest of those in the inbox, where there are some. A single one never enters the list.
-  [[nodiscard]] Node* take_first_normal() noexcept {
-    Node* const newest = inbox_.take(Lane::normal);
-    if (newest->next == nullptr) {
-      side_.stashed(side_.normal_depth, side_.normal_peak, 0, 1);
-      return newest;
-    }
-    const std::uint32_t count = normal_.append_reversed(newest);
-    side_.stashed(side_.normal_depth, side_.normal_peak, count - 1, count);
-    return normal_.pop();
+  /// We woke the actor, so we hold its activation and what it counts.
+  void note_woken(Lane lane, bool bounded) noexcept {
+    if (lane == Lane::normal && !bounded) add(side_.others_taken, ~0U);
   }
   [[nodiscard]] bool admit(MessageHeader& message) noexcept {
     const NodeOps& ops = *message.ops;
+    if (ops.message_class == MessageClass::bounded) {
+      inbox_.taken_bounded();
+    } else if (ops.lane == Lane::normal) {
+      add(side_.others_taken, 1);
+    }
     if (message.generation != generation_.load(std::memory_order_relaxed)) [[unlikely]]
       return refuse(message, errc::receiver_gone);
-    if (ops.message_class == MessageClass::bounded) {
-      bounded_taken_.store(bounded_taken_.load(std::memory_order_relaxed) + 1,
-                           std::memory_order_release);
-    } else if (ops.message_class == MessageClass::latest) {
+    if (ops.message_class == MessageClass::latest) {
       take_latest(static_cast<LatestHeader&>(message));
     }
     return ops.deadline == nullptr || in_time(message);
   }
   void take_latest(LatestHeader& message) noexcept;
-  /// False: its deadline has passed, and it is freed.
+  /// False: its deadline has passed, and what it carried is destroyed.
   [[nodiscard]] bool in_time(MessageHeader& message) noexcept;
-  /// Frees it; false.
+  /// Destroys what it carries; false.
   bool refuse(MessageHeader& message, errc reason) noexcept;
   void forget_latest(LatestHeader& message) noexcept;
 
   // First line: what senders touch.
   Inbox inbox_;
   std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<std::uint64_t> bounded_ = 0;   // generation's low half, then messages ever reserved
-  std::atomic<std::uint32_t> bounded_taken_ = 0;
-  std::atomic<std::uint32_t> bounded_max_ = 0;
   Arena& arena_;
 
   // Second line: the activation's.
@@ -267,6 +252,7 @@ class alignas(64) Slot final : public Runnable {
   ShortLock latest_lock_;
   std::atomic<bool> runs_inline_ = false;
   std::atomic<bool> supervised_ = false;
+  std::uint16_t last_seen_ = 0;   // Inbox::last() when the depth was looked at
   std::atomic<std::uint64_t> number_ = 0;
 };
 

@@ -31,9 +31,8 @@ class BehaviourOf final : public BehaviourActor {
 
   void stop_requested() override {
     if constexpr (HasMessage<M, Stop>) {
-      auto* const node = create<MessageNode<Stop>>(Stop{});
-      node->ops = &message_ops<M, Stop>;
-      node->generation = address().generation();
+      auto* const node = create<MessageNode<Stop>>(Stop{}, message_ops<M, Stop>,
+                                                   Stamp{address().generation(), {}, 0});
       slot().inject(*node);
     } else {
       unwind();

@@ -16,6 +16,7 @@ namespace detail {
 class Core;
 class Slot;
 struct MessageHeader;
+struct Node;
 struct ThreadBlock;
 
 struct ThreadState {
@@ -29,6 +30,7 @@ struct ThreadState {
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
   const MessageHeader* message = nullptr;   // that a handler actor handles
+  Node* spent = nullptr;                    // its memory is freed before the next one is taken
   Observer* observer = nullptr;             // of a simulation
   // Messages and completions an activation handles; a simulation takes fewer.
   std::uint32_t activation_messages = limits::activation_messages_max;

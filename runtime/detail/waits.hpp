@@ -16,10 +16,6 @@
 
 namespace duet::runtime::detail {
 
-[[noreturn]] inline void throw_cancelled() {
-  throw boost::system::system_error(make_error_code(errc::cancelled));
-}
-
 template <typename M>
 class ReceiveBase : public Suspendable<MessageWait> {
  public:
@@ -40,9 +36,9 @@ class ReceiveBase : public Suspendable<MessageWait> {
   }
   void deliver(MessageHeader& message) override {
     message_ = &message;
-    resume();
+    ReceiveBase::resume();   // no virtual call: nothing overrides it further
   }
-  void resume() override {
+  void resume() final {
     behaviour().set_receiving(nullptr);
     Suspendable<MessageWait>::resume();
   }
@@ -52,15 +48,17 @@ class ReceiveBase : public Suspendable<MessageWait> {
   }
 
  protected:
-  ~ReceiveBase() override {
-    if (message_ != nullptr) message_->ops->drop(*message_, errc::receiver_gone);
+  [[gnu::always_inline]] ~ReceiveBase() override {
+    if (message_ != nullptr && message_->ops->discard != nullptr) {
+      message_->ops->discard(*message_, errc::receiver_gone);
+    }
     if (behaviour().receiving() == this) behaviour().set_receiving(nullptr);
   }
   [[nodiscard]] BehaviourActor& behaviour() const noexcept {
     return static_cast<BehaviourActor&>(actor());
   }
   [[nodiscard]] bool has_message() const noexcept { return message_ != nullptr; }
-  [[nodiscard]] M take_message() noexcept {
+  [[nodiscard, gnu::always_inline]] M take_message() noexcept {
     MessageHeader& header = *std::exchange(message_, nullptr);
     behaviour().received(header);
     return detail::take_message<M>(header);

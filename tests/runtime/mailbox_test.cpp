@@ -22,6 +22,7 @@ struct Throwing {
 struct AggregateWithString {
   std::string text;
 };
+struct UrgentBounded {};
 
 }   // namespace
 
@@ -30,6 +31,10 @@ template <>
 inline constexpr MessageClass message_class<Throwing> = MessageClass::bounded;
 template <>
 inline constexpr MessageClass message_class<AggregateWithString> = MessageClass::bounded;
+template <>
+inline constexpr MessageClass message_class<UrgentBounded> = MessageClass::bounded;
+template <>
+inline constexpr Lane message_lane<UrgentBounded> = Lane::urgent;
 }   // namespace duet::runtime
 
 // What must not compile, as concepts.
@@ -38,6 +43,7 @@ static_assert(!duet::runtime::Message<Undeclared>, "a message says its class");
 static_assert(!duet::runtime::Message<Throwing>, "a message moves without throwing");
 static_assert(!duet::runtime::Message<AggregateWithString>,
               "g++ 12 destroys aggregate temporaries in a co_await twice");
+static_assert(!duet::runtime::Message<UrgentBounded>, "what overtakes must arrive");
 static_assert(duet::runtime::Language<Language>);
 static_assert(!duet::runtime::Language<std::variant<Work, Undeclared>>);
 static_assert(!duet::runtime::HasMessage<std::variant<Work>, Cancel>);
