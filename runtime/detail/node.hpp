@@ -76,7 +76,7 @@ inline void free_node(Node& node) noexcept {
 /// Of `link`, into which a sender is about to write: it lies between the two instructions of its
 /// push, so this is short unless the kernel has taken its processor away.
 template <typename T>
-[[nodiscard]] inline T await_link(const std::atomic<T>& link) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] T await_link(const std::atomic<T>& link) noexcept {
   for (std::uint32_t i = 0;; ++i) {
     if (const T there = link.load(std::memory_order_acquire)) return there;
     if (i >= 64) std::this_thread::yield();

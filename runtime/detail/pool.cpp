@@ -25,14 +25,14 @@ struct Depot {
   void put(FreeNode* chain, std::uint32_t count) noexcept {
     chain->count = count;
     const std::lock_guard guard(lock);
-    chain->next_chain = chains;
+    chain->ahead = chains;
     chains = chain;
   }
 
   [[nodiscard]] FreeNode* get() noexcept {
     const std::lock_guard guard(lock);
     FreeNode* const chain = chains;
-    if (chain != nullptr) chains = chain->next_chain;
+    if (chain != nullptr) chains = chain->ahead;
     return chain;
   }
 };

@@ -14,8 +14,10 @@ namespace duet::runtime::detail {
 
 struct FreeNode {
   FreeNode* next;
-  FreeNode* next_chain;   // in the depot, of a chain's first node
-  std::uint32_t count;    // in the depot, nodes of the chain
+  // On a shelf the node after the next one, or another that was; in the depot, of a chain's first
+  // node, the next chain.
+  FreeNode* ahead;
+  std::uint32_t count;   // in the depot, nodes of the chain
 };
 
 /// A thread's freelist of one size class.
@@ -42,8 +44,8 @@ class Pool {
       refill(size_class);
     FreeNode* const free = shelf.first;
     shelf.first = free->next;
-    // The next one taken lies wherever it was freed last: it comes while this one is filled.
-    __builtin_prefetch(shelf.first, 1);
+    // Those taken next lie wherever they were freed: they come while this one is filled.
+    __builtin_prefetch(free->ahead, 1);
     --shelf.count;
     return free;
   }
@@ -54,7 +56,8 @@ class Pool {
       spill(size_class, memory);
       return;
     }
-    shelf.first = new (memory) FreeNode{shelf.first, nullptr, 0};
+    FreeNode* const first = shelf.first;
+    shelf.first = new (memory) FreeNode{first, first == nullptr ? nullptr : first->next, 0};
     ++shelf.count;
   }
 

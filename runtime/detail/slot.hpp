@@ -142,7 +142,7 @@ class alignas(64) Slot final : public Runnable {
       // Only what is taken makes the depth fall, and only a push makes it rise.
       if (const std::uint16_t last = inbox_.last(); last != last_seen_) {
         last_seen_ = last;
-        SideRecord::note_peak(side_.normal_peak, normal_depth());
+        note_depth();
       }
       auto& message = static_cast<MessageHeader&>(*node);
       if (admit(message)) [[likely]]
@@ -197,6 +197,9 @@ class alignas(64) Slot final : public Runnable {
  private:
   void make_ready() noexcept;
   void sort_urgent() noexcept;
+  [[gnu::noinline]] void note_depth() noexcept {
+    SideRecord::note_peak(side_.normal_peak, normal_depth());
+  }
   /// Of the lists that are not empty.
   [[nodiscard]] Node* next_listed() noexcept;
   static void add(std::atomic<std::uint32_t>& count, std::uint32_t by) noexcept {

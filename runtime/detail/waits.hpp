@@ -74,6 +74,7 @@ class Receive final : public ReceiveBase<M> {
  public:
   using result_type = M;
   using ReceiveBase<M>::ReceiveBase;
+  [[gnu::always_inline]] ~Receive() override {}
   void expired() override { DUET_UNREACHABLE(); }
   [[nodiscard]] M take() {
     if (!this->has_message()) throw_cancelled();
