@@ -2,7 +2,9 @@
 #pragma once
 
 #include "runtime/assert.hpp"
+#include "runtime/detail/await_link.hpp"
 #include "runtime/detail/node.hpp"
+#include "runtime/limits.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -26,7 +28,7 @@ namespace duet::runtime::detail {
 /// on; what the message carried is its handler's to destroy.
 class Inbox {
  public:
-  enum class Push : std::uint8_t { queued, woke, dead, full };
+  enum class Push : std::uint8_t { queued, woke, dead, full };   // up to `woke` it was taken
   enum class Idle : std::uint8_t {
     idle,       ///< The activation is over: nothing of the actor may be touched any more.
     busy,       ///< Something came; go on.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/address.hpp"
+#include "runtime/detail/await_link.hpp"
 #include "runtime/detail/pool.hpp"
 #include "runtime/error.hpp"
 #include "runtime/message.hpp"
@@ -10,7 +11,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 namespace duet::runtime {
@@ -71,16 +71,6 @@ inline void free_node(Node& node) noexcept {
     return Pool::give(&node, node.ops->size_class);
 #endif
   ::operator delete(&node);
-}
-
-/// Of `link`, into which a sender is about to write: it lies between the two instructions of its
-/// push, so this is short unless the kernel has taken its processor away.
-template <typename T>
-[[nodiscard, gnu::noinline, gnu::cold]] T await_link(const std::atomic<T>& link) noexcept {
-  for (std::uint32_t i = 0;; ++i) {
-    if (const T there = link.load(std::memory_order_acquire)) return there;
-    if (i >= 64) std::this_thread::yield();
-  }
 }
 
 /// The envelope in fewer bytes: with 16 bytes of content a message is one cache line.

@@ -6,7 +6,6 @@
 #include "runtime/detail/arena.hpp"
 #include "runtime/detail/core.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <utility>

@@ -8,7 +8,6 @@
 #include "runtime/ref.hpp"
 
 #include <boost/system/result.hpp>
-#include <boost/system/system_error.hpp>
 
 #include <optional>
 #include <source_location>
