@@ -38,8 +38,6 @@ class Once {
   std::function<void(Value)> done_;
   Value otherwise_;
 };
-using TracesOnce = Once<std::vector<ChipTrace>>;
-using MemoryOnce = Once<std::vector<ChipMemory>>;
 
 /// Asks the supervisor to end and tells the host.
 runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
@@ -50,40 +48,37 @@ runtime::Behaviour shut_down_behaviour(runtime::Self<std::variant<runtime::Stop>
   done(answer.has_value() && *answer);
 }
 
-runtime::Behaviour take_traces_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
-                                         device::Device* source, std::vector<ChipTrace> traces,
-                                         std::shared_ptr<TracesOnce> done) {
-  static_cast<void>(self);
-  for (ChipTrace& trace : traces) {
-    auto start = [source, &trace](std::uint64_t tag, device::Sink sink) {
-      source->take_trace(tag, trace.chip, std::move(sink));
-    };
-    DeviceOutcome outcome = co_await call_device(start);
-    if (outcome) {
-      trace.trace = std::move(std::get<device::Trace>(*outcome));
-    } else {
-      trace.error = device::make_error_code(outcome.error().code).message();
-    }
-  }
-  (*done)(std::move(traces));
-}
+using ChipCall = void (device::Device::*)(std::uint64_t tag, std::uint32_t chip, device::Sink sink);
 
-runtime::Behaviour measure_memory_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
-                                            device::Device* source, std::vector<ChipMemory> chips,
-                                            std::shared_ptr<MemoryOnce> done) {
+/// Makes `call` of one chip after the other; each entry gets its value, or the error.
+template <typename Entry, typename Value>
+runtime::Behaviour ask_chips_behaviour(runtime::Self<std::variant<runtime::Stop>> self,
+                                       device::Device* source, ChipCall call, Value Entry::*value,
+                                       std::vector<Entry> chips,
+                                       std::shared_ptr<Once<std::vector<Entry>>> done) {
   static_cast<void>(self);
-  for (ChipMemory& chip : chips) {
-    auto start = [source, &chip](std::uint64_t tag, device::Sink sink) {
-      source->memory_usage(tag, chip.chip, std::move(sink));
+  for (Entry& chip : chips) {
+    auto start = [source, call, &chip](std::uint64_t tag, device::Sink sink) {
+      (source->*call)(tag, chip.chip, std::move(sink));
     };
     DeviceOutcome outcome = co_await call_device(start);
     if (outcome) {
-      chip.measured = std::move(std::get<device::MemoryUsage>(*outcome));
+      chip.*value = std::move(std::get<Value>(*outcome));
     } else {
       chip.error = device::make_error_code(outcome.error().code).message();
     }
   }
   (*done)(std::move(chips));
+}
+
+/// `done` is called once, with what was asked or, if the system is stopping, with nothing.
+template <typename Entry, typename Value>
+void ask_chips(runtime::System& system, const char* name, device::Device& device, ChipCall call,
+               Value Entry::*value, std::vector<Entry> chips,
+               std::function<void(std::vector<Entry>)> done) {
+  auto once = std::make_shared<Once<std::vector<Entry>>>(std::move(done), std::vector<Entry>());
+  system.spawn(name, ask_chips_behaviour<Entry, Value>, &device, call, value, std::move(chips),
+               std::move(once));
 }
 
 /// What the package has planned for the chip of one of its models.
@@ -163,13 +158,13 @@ void DuetService::take_traces(std::function<void(std::vector<ChipTrace>)> done) 
   for (const auto& board : boards_) {
     traces.push_back({board->chip, board->alias, {}, ""});
   }
-  auto once = std::make_shared<TracesOnce>(std::move(done), std::vector<ChipTrace>());
-  system_.spawn("take-traces", take_traces_behaviour, &device_, std::move(traces), std::move(once));
+  ask_chips(system_, "take-traces", device_, &device::Device::take_trace, &ChipTrace::trace,
+            std::move(traces), std::move(done));
 }
 
 void DuetService::measure_memory(std::function<void(std::vector<ChipMemory>)> done) {
-  auto once = std::make_shared<MemoryOnce>(std::move(done), std::vector<ChipMemory>());
-  system_.spawn("measure-memory", measure_memory_behaviour, &device_, plans_, std::move(once));
+  ask_chips(system_, "measure-memory", device_, &device::Device::memory_usage,
+            &ChipMemory::measured, plans_, std::move(done));
 }
 
 void DuetService::shut_down(std::function<void(bool)> done) {
