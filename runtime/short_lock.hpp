@@ -12,27 +12,29 @@ namespace duet::runtime {
 class ShortLock {
  public:
   void lock() noexcept {
-    std::uint32_t expected = 0;
-    while (!state_.compare_exchange_weak(expected, 1, std::memory_order_acquire,
-                                         std::memory_order_relaxed)) {
-      if (expected == 1) state_.wait(1, std::memory_order_relaxed);
-      expected = 0;
+    if (try_lock()) [[likely]]
+      return;
+    while (state_.exchange(State::awaited, std::memory_order_acquire) != State::open) {
+      state_.wait(State::awaited, std::memory_order_relaxed);
     }
   }
 
   [[nodiscard]] bool try_lock() noexcept {
-    std::uint32_t expected = 0;
-    return state_.compare_exchange_strong(expected, 1, std::memory_order_acquire,
+    State expected = State::open;
+    return state_.compare_exchange_strong(expected, State::held, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
 
   void unlock() noexcept {
-    state_.store(0, std::memory_order_release);
-    state_.notify_one();
+    // Only then: the standard library keeps one count of waiters for many addresses, so that a
+    // notify without any of ours is a system call where somebody waits for another one.
+    if (state_.exchange(State::open, std::memory_order_release) == State::awaited) [[unlikely]]
+      state_.notify_one();
   }
 
  private:
-  std::atomic<std::uint32_t> state_ = 0;
+  enum class State : std::uint32_t { open, held, awaited };
+  std::atomic<State> state_ = State::open;
 };
 
 }   // namespace duet::runtime
