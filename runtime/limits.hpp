@@ -17,8 +17,13 @@ inline constexpr std::uint32_t slice_activations_max = 128;
 /// The same in time, for actors whose messages are heavy.
 inline constexpr std::uint64_t slice_ns_max = 100'000;
 
-/// A busy pump looks at the shared list this often, so that no ready actor starves there.
-inline constexpr std::uint32_t shared_look_activations = 32;
+/// Activations that take so long are given to an idle pump one by one: moving an actor to another
+/// processor costs a part of it (about ten cache lines, and the wake-up of a thread now and then).
+inline constexpr std::uint64_t worth_moving_ns = 4'000;
+
+/// Lighter ones are given away if all that wait take so long together. Less is done sooner by the
+/// pump that has them, whose processor holds them, than by a thread that must be woken.
+inline constexpr std::uint64_t backlog_ns_max = 200'000;
 
 /// Activations that share one reading of the clock in the side records.
 inline constexpr std::uint32_t stamp_activations_max = 32;

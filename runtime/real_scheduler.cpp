@@ -13,6 +13,7 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -50,14 +51,31 @@ void post_handler(const asio::any_io_executor& executor, Handler handler, bool g
 }   // namespace
 
 struct RealScheduler::State : std::enable_shared_from_this<State> {
+  using Clock = std::chrono::steady_clock;
+  using Nanoseconds = std::chrono::nanoseconds;
+
   struct alignas(64) Pump {
-    RunnableQueue ready;   // of the thread that runs the pump
-    std::uint32_t activations = 0;
+    RunnableQueue ready;      // of the thread that runs the pump
+    std::uint64_t keep = 1;   // of more than so many, half is given away to an idle pump
+    bool heavy = false;
+    std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable takes, of late
     Pump* next_idle = nullptr;
+
+    void measured(Nanoseconds each) noexcept {
+      // A heavy one now and then keeps it high.
+      run_ns = std::max(static_cast<std::uint64_t>(each.count()), run_ns / 2);
+      heavy = run_ns * look_max > limits::slice_ns_max / 8;
+      const std::uint64_t worth = limits::backlog_ns_max / std::max<std::uint64_t>(run_ns, 1);
+      keep = run_ns >= limits::worth_moving_ns ? 1 : worth;
+    }
   };
 
-  State(asio::any_io_executor executor_value, RealSchedulerOptions options_value)
-      : executor(std::move(executor_value)), options(options_value), pumps(options.pumps_max) {
+  State(const RealScheduler& owner_value, asio::any_io_executor executor_value,
+        RealSchedulerOptions options_value)
+      : owner(owner_value),
+        executor(std::move(executor_value)),
+        options(options_value),
+        pumps(options.pumps_max) {
     for (Pump& pump : pumps) {
       pump.next_idle = idle;
       idle = &pump;
@@ -65,6 +83,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     hungry.store(options.pumps_max, std::memory_order_relaxed);
   }
 
+  const RealScheduler& owner;   // lives while a slice runs
   const asio::any_io_executor executor;
   const RealSchedulerOptions options;
   std::vector<Pump> pumps;
@@ -80,9 +99,6 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
 
   std::atomic<std::uint64_t> work = 0;
   std::optional<asio::any_io_executor> tracked;   // holds the host's run() while work > 0
-
-  static inline constinit thread_local State* here = nullptr;
-  static inline constinit thread_local Pump* here_pump = nullptr;
 
   void post_pump(Pump& pump, bool goes_on = false) {
     const auto slice_of = [state = shared_from_this(), &pump] { state->slice(pump); };
@@ -153,57 +169,83 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   }
 
   void end_slice() noexcept {
+    std::optional<asio::any_io_executor>
+        released;   // destroyed after the lock: it may wake the host
     const std::lock_guard lock(mutex);
+    track(released);
     if (--running == 0 && closed) slice_ended.notify_all();
+  }
+
+  /// From none to some, or back.
+  void work_changed() noexcept {
+    if (detail::thread_state().slice_of == &owner) return;
+    std::optional<asio::any_io_executor> released;
+    const std::lock_guard lock(mutex);
+    track(released);
+  }
+
+  /// With the lock: the host's run() is held if there is work.
+  void track(std::optional<asio::any_io_executor>& released) noexcept {
+    if (work.load(std::memory_order_relaxed) == 0) {
+      released.swap(tracked);
+    } else if (!tracked.has_value() && !closed) {
+      tracked = asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    }
   }
 
   void slice(Pump& pump) noexcept {
     if (!begin_slice()) return;
-    State* const outer = std::exchange(here, this);
-    Pump* const outer_pump = std::exchange(here_pump, &pump);
-    detail::thread_state().stamps_left = 0;
+    detail::ThreadState& here = detail::thread_state();
+    const Scheduler* const outer = std::exchange(here.ready_of, &owner);
+    const Scheduler* const outer_slice = std::exchange(here.slice_of, &owner);
+    RunnableQueue* const outer_ready = std::exchange(here.ready, &pump.ready);
+    here.stamps_left = 0;
     const bool more = run_ready(pump);
-    here = outer;
-    here_pump = outer_pump;
+    here.ready_of = outer;
+    here.slice_of = outer_slice;
+    here.ready = outer_ready;
     if (more) post_pump(pump, true);
     end_slice();
   }
 
   /// True when the slice is over though more may be ready.
   [[nodiscard]] bool run_ready(Pump& pump) noexcept {
-    using Nanoseconds = std::chrono::nanoseconds;
-    const auto end = std::chrono::steady_clock::now() + Nanoseconds(limits::slice_ns_max);
-    auto looked = end - Nanoseconds(limits::slice_ns_max);
-    std::uint32_t look_in = look_max;
-    for (std::uint32_t i = 0; i < options.slice_max; ++i) {
-      Runnable* next = pump.ready.pop();
-      if (next == nullptr) {
-        if (!refill(pump)) return false;
-        next = pump.ready.pop();
-      } else if (++pump.activations % limits::shared_look_activations == 0 &&
-                 shared_count.load(std::memory_order_relaxed) > 0) {
+    auto looked = Clock::now();
+    const auto end = looked + Nanoseconds(limits::slice_ns_max);
+    std::uint32_t left = options.slice_max;
+    while (left > 0) {
+      // Runnables until the next look at the clock; one, if they are heavy.
+      const std::uint32_t batch = std::min(left, pump.heavy ? 1 : look_max);
+      const std::uint32_t ran = run_batch(pump, batch);
+      left -= ran;
+      const auto now = Clock::now();
+      if (ran > 0) pump.measured((now - std::exchange(looked, now)) / ran);
+      if (ran < batch && !refill(pump)) return false;
+      if (now >= end) return true;
+      if (shared_count.load(std::memory_order_relaxed) > 0) {
         const std::lock_guard lock(mutex);
         take_share(pump);
       }
-      next->run();
-      // Not while it runs: who makes many ready is faster alone, and they come in one batch.
-      if (pump.ready.size() > 1 && hungry.load(std::memory_order_relaxed) > 0) donate(pump);
-      if (--look_in == 0) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now >= end) return true;
-        // Heavy runnables: look at the clock after each of them.
-        look_in = now - looked > Nanoseconds(limits::slice_ns_max / 8) ? 1 : look_max;
-        looked = now;
-      }
     }
     return true;
+  }
+
+  [[nodiscard]] std::uint32_t run_batch(Pump& pump, std::uint32_t batch) noexcept {
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      Runnable* const next = pump.ready.pop();
+      if (next == nullptr) return i;
+      next->run();
+      // Not while it runs: who makes many ready is faster alone, and they come in one batch.
+      if (pump.ready.size() > pump.keep && hungry.load(std::memory_order_relaxed) > 0) donate(pump);
+    }
+    return batch;
   }
 
   static constexpr std::uint32_t look_max = 16;   // runnables between two looks at the clock
 };
 
 RealScheduler::RealScheduler(asio::any_io_executor executor, RealSchedulerOptions options)
-    : state_(std::make_shared<State>(std::move(executor), options)) {
+    : state_(std::make_shared<State>(*this, std::move(executor), options)) {
   DUET_ASSERT(options.pumps_max > 0 && options.slice_max > 0, options.pumps_max, options.slice_max);
 }
 
@@ -217,18 +259,15 @@ RealScheduler::~RealScheduler() {
 }
 
 void RealScheduler::post(Runnable& runnable) noexcept {
-  State& state = *state_;
-  if (State::here == &state) {
-    State::here_pump->ready.push(runnable);
-    return;
-  }
+  detail::ThreadState& here = detail::thread_state();
+  if (here.ready_of == this) return here.ready->push(runnable);
   RunnableQueue one;
   one.push(runnable);
-  state.post_shared(one);
+  state_->post_shared(one);
 }
 
 void RealScheduler::post_all(RunnableQueue& runnables) noexcept {
-  if (State::here == state_.get()) {
+  if (detail::thread_state().ready_of == this) {
     while (Runnable* runnable = runnables.pop()) post(*runnable);
   } else if (!runnables.empty()) {
     state_->post_shared(runnables);
@@ -236,7 +275,7 @@ void RealScheduler::post_all(RunnableQueue& runnables) noexcept {
 }
 
 void RealScheduler::close() noexcept {
-  DUET_ASSERT(State::here != state_.get());
+  DUET_ASSERT(detail::thread_state().ready_of != this);
   std::unique_lock lock(state_->mutex);
   state_->closed = true;
   state_->slice_ended.wait(lock, [this] { return state_->running == 0; });
@@ -249,21 +288,17 @@ void RealScheduler::close() noexcept {
   state_->tracked.reset();
 }
 
+// A slice holds the host's run() itself, and its end sees to what follows: so work that begins or
+// ends there costs no lock.
+
 void RealScheduler::work_started() noexcept {
-  if (state_->work.fetch_add(1, std::memory_order_relaxed) != 0) return;
-  const std::lock_guard lock(state_->mutex);
-  if (state_->work.load(std::memory_order_relaxed) == 0 || state_->tracked || state_->closed)
-    return;
-  state_->tracked = asio::prefer(state_->executor, asio::execution::outstanding_work.tracked);
+  if (state_->work.fetch_add(1, std::memory_order_relaxed) == 0) state_->work_changed();
 }
 
 void RealScheduler::work_finished() noexcept {
   const std::uint64_t before = state_->work.fetch_sub(1, std::memory_order_acq_rel);
   DUET_ASSERT(before > 0);
-  if (before != 1) return;
-  std::optional<asio::any_io_executor> released;   // destroyed after the lock: it may wake the host
-  const std::lock_guard lock(state_->mutex);
-  if (state_->work.load(std::memory_order_relaxed) == 0) released.swap(state_->tracked);
+  if (before == 1) state_->work_changed();
 }
 
 }   // namespace duet::runtime

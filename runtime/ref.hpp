@@ -55,15 +55,20 @@ class Ref {
   /// A message whose deadline has passed when its turn comes is not started; its Reply says
   /// timed_out.
   template <typename T>
-  requires HasMessage<M, T> Status<T> send(T message, TimePoint deadline = TimePoint::max())
-  const { return put(std::move(message), deadline, false); }
+  requires HasMessage<M, T>
+  [[gnu::always_inline]] Status<T> send(T message, TimePoint deadline = TimePoint::max()) const {
+    if (deadline == TimePoint::max()) {
+      return detail::put<M, detail::Put::plain>(address_, std::move(message));
+    }
+    return detail::put<M, detail::Put::timed>(address_, std::move(message), deadline);
+  }
 
   /// For completion threads: if the receiver is idle and was spawned with
   /// `run_on_completion_thread`, it runs right here for one activation; what it makes ready goes to
   /// the pumps with one post. Else as send().
   template <typename T>
   requires HasMessage<M, T> Status<T> send_and_run(T message)
-  const { return put(std::move(message), TimePoint::max(), true); }
+  const { return detail::put<M, detail::Put::run_here>(address_, std::move(message)); }
 
   [[nodiscard]] const Address& address() const noexcept { return address_; }
   [[nodiscard]] bool empty() const noexcept { return address_.empty(); }
@@ -72,16 +77,6 @@ class Ref {
   friend bool operator==(const Ref&, const Ref&) = default;
 
  private:
-  template <typename T>
-  Status<T> put(T message, TimePoint deadline, bool run_here) const {
-    const errc error = detail::put<M>(address_, message, deadline, run_here);
-    if (error != errc{}) {
-      const detail::DropScope scope(error);
-      static_cast<void>(T(std::move(message)));
-    }
-    return error;
-  }
-
   Address address_;
 };
 

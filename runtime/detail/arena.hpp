@@ -78,8 +78,7 @@ class Arena {
 class Inside {
  public:
   [[gnu::always_inline]] explicit Inside(Arena& arena) noexcept {
-    const Core* const here = thread_state().core;
-    if (here != nullptr && here == arena.core_if_any()) {
+    if (thread_state().inside(arena)) {
       inside_ = true;
     } else if (arena.gate.enter()) {
       gate_ = &arena.gate;

@@ -36,7 +36,7 @@ void throw_cancelled() {
 
 void Wait::complete_later() noexcept {
   auto& behaviour = static_cast<BehaviourActor&>(actor());
-  if (complete_ || (!linked() && behaviour.receiving() != this)) return;
+  if (complete_ || !linked()) return;
   complete_ = true;
   ++behaviour.complete_;
 }
@@ -46,11 +46,12 @@ void Wait::wait_for(const char* what, const std::source_location& where, bool ho
   actor().slot().side().set_wait(what, where);
 }
 
-Wait* BehaviourActor::first_complete() noexcept {
-  if (receiving_ != nullptr && receiving_->complete()) return receiving_;
+/// One of the waits that are.
+void BehaviourActor::resume_complete() {
+  if (receive_complete_) return resume_receive();
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
     auto* const wait = static_cast<Wait*>(pending);   // a behaviour has no other pendings
-    if (wait->complete()) return wait;
+    if (wait->complete()) return wait->resume();
   }
   DUET_UNREACHABLE();
 }
@@ -65,7 +66,7 @@ bool BehaviourActor::work_once() {
     return true;
   }
   if (complete_ > 0) {
-    first_complete()->resume();
+    resume_complete();
     return true;
   }
   own.take_urgent();
@@ -75,26 +76,29 @@ bool BehaviourActor::work_once() {
     task->ops->run(*task, *this);
     return true;
   }
-  if (receiving_ == nullptr) {
+  if (!receiving_) {
     own.take_normal();   // so that the head may carry the idle mark
     return false;
   }
-  MessageHeader* const message = left_ > 0 ? own.next_message() : nullptr;
-  if (message == nullptr) return false;
+  message_ = left_ > 0 ? own.next_message() : nullptr;
+  if (message_ == nullptr) return false;
   --left_;
-  receiving_->deliver(*message);
+  resume_receive();
   return true;
 }
 
 ActorBase::Outcome BehaviourActor::activate() noexcept {
   Slot& own = slot();
   left_ = thread_state().activation_messages;
+#if !DUET_AWAITABLE_PUBLIC
+  if (root_.has_value()) root_->prefetch();   // comes while the message is taken
+#endif
   for (;;) {
     try {
       while (!ended() && work_once()) {
         if (left_ == 0 && (own.has_task() || own.urgent_came())) break;
         // It has just looked for a message itself.
-        if (dry_ && receiving_ != nullptr && complete_ == 0 && !own.has_task()) break;
+        if (dry_ && receiving_ && complete_ == 0 && !own.has_task()) break;
       }
     } catch (...) {   // left by a function on the actor's executor, not by the behaviour
       end(ExitReason(ExitKind::failed, std::current_exception()));
@@ -102,8 +106,7 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
     if (ended()) return Outcome::ended;
     SideRecord& side = own.side();
     side.enter(Activity::waiting, thread_state().stamp);
-    if (left_ == 0 &&
-        ((receiving_ != nullptr && own.has_message()) || own.has_task() || own.urgent_came())) {
+    if (left_ == 0 && ((receiving_ && own.has_message()) || own.has_task() || own.urgent_came())) {
       return Outcome::again;
     }
     switch (own.try_idle()) {
@@ -132,7 +135,10 @@ void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
 }
 
 void BehaviourActor::abandon_waits() noexcept {
-  if (receiving_ != nullptr) receiving_->abandon();
+  if (receiving_) {
+    stop_receiving();
+    continuation_.abandon();
+  }
   while (Pending* const pending = this->pending().first()) pending->abandon();
 }
 
@@ -145,7 +151,7 @@ void BehaviourActor::unwind() {
   if (unwinding_) return;
   unwinding_ = true;
   signal_.emit(boost::asio::cancellation_type::terminal);
-  if (receiving_ != nullptr) receiving_->cancel();
+  cancel_receive();
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
     pending->cancel();
   }

@@ -2,11 +2,19 @@
 #pragma once
 
 #include "runtime/actor_base.hpp"
+#include "runtime/assert.hpp"
+#include "runtime/detail/configuration.hpp"
+#include "runtime/detail/continuation.hpp"
 #include "runtime/detail/description.hpp"
 #include "runtime/detail/node.hpp"
 #include "runtime/detail/slot.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
+#if !DUET_AWAITABLE_PUBLIC
+#include "runtime/detail/stack.hpp"
+
+#include <boost/asio/cancellation_state.hpp>
+#endif
 
 #include <cstdint>
 #include <exception>
@@ -15,6 +23,8 @@
 #include <utility>
 
 namespace duet::runtime::detail {
+
+class BehaviourActor;
 
 [[noreturn]] void throw_cancelled();
 
@@ -54,14 +64,6 @@ class Wait : public Pending {
   bool complete_ = false;
 };
 
-/// A wait for the next message; one at a time, so the actor knows it without a list. One with a
-/// timer is linked nevertheless.
-class MessageWait : public Wait {
- public:
-  using Wait::Wait;
-  virtual void deliver(MessageHeader& message) = 0;
-};
-
 class BehaviourActor : public ActorBase {
  public:
   Outcome activate() noexcept override;
@@ -79,30 +81,65 @@ class BehaviourActor : public ActorBase {
     return std::exchange(describer_, describer);
   }
 
-  /// The next message, if the activation may still handle one.
-  [[nodiscard, gnu::always_inline]] MessageHeader* try_message() noexcept {
-    if (left_ == 0) return nullptr;
+  // The wait for the next message. One at a time; in the root or in a branch.
+
+  /// Takes a message if there is one that the activation may still handle: true, then received().
+  [[nodiscard, gnu::always_inline]] bool receive_at_once() {
+    if (unwinding_) [[unlikely]]
+      throw_cancelled();
+    DUET_ASSERT(!receiving_, "one receive at a time");
+    if (left_ == 0) [[unlikely]]
+      return false;
     slot().take_urgent();
-    MessageHeader* const message = slot().next_message();
-    dry_ = message == nullptr;
-    if (message != nullptr) --left_;
+    message_ = slot().next_message();
+    dry_ = message_ == nullptr;
+    if (dry_) return false;
+    --left_;
+    return true;
+  }
+  /// Of the coroutine that waits.
+  [[nodiscard]] Continuation& receive_continuation() noexcept { return continuation_; }
+  void begin_receive(const std::source_location& where) noexcept {
+    SideRecord& side = slot().side();
+    side.set_message(nullptr);
+    side.set_wait("message", where);
+    receiving_ = true;
+  }
+  /// Goes on without a message, once the running code has come back to the activation.
+  void cancel_receive() noexcept {
+    if (!receiving_ || receive_complete_) return;
+    receive_complete_ = true;
+    ++complete_;
+  }
+  void resume_receive() {
+    stop_receiving();
+    slot().side().end_wait();
+    continuation_.resume();
+  }
+  /// The message, begun: whoever asks destroys what it carries, before it awaits. Null: there is
+  /// none.
+  [[nodiscard, gnu::always_inline]] MessageHeader* received() noexcept {
+    MessageHeader* const message = std::exchange(message_, nullptr);
+    if (message != nullptr) [[likely]] {
+      envelope_ = envelope_of(*message);
+      slot().handling(*message);
+    }
     return message;
   }
-
-  void set_receiving(MessageWait* wait) noexcept { receiving_ = wait; }
-  [[nodiscard]] MessageWait* receiving() const noexcept { return receiving_; }
 
   /// Once true, our awaits throw: the behaviour is to unwind.
   [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
 
-  /// The coroutine that started with the actor, as opposed to the branches of a race.
-  [[nodiscard]] const void* root() const noexcept { return root_; }
+#if !DUET_AWAITABLE_PUBLIC
+  /// Of the coroutine that started with the actor, as opposed to the branches of a race.
+  [[nodiscard]] RootStack& root() noexcept {
+    return *root_;
+  }
+#endif
 
   /// Of the message received last.
-  [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
-  [[gnu::always_inline]] void received(const MessageHeader& message) noexcept {
-    envelope_ = envelope_of(message);
-    slot().handling(message);
+  [[nodiscard]] const Envelope& envelope() const noexcept {
+    return envelope_;
   }
 
  protected:
@@ -117,22 +154,38 @@ class BehaviourActor : public ActorBase {
   /// Ends the behaviour where it waits: our waits throw, Asio's operations are cancelled.
   void unwind();
 
-  [[nodiscard]] boost::asio::cancellation_signal& unwind_signal() noexcept { return signal_; }
-  void set_root(const void* root) noexcept { root_ = root; }
+  [[nodiscard]] boost::asio::cancellation_signal& unwind_signal() noexcept {
+    return signal_;
+  }
+#if !DUET_AWAITABLE_PUBLIC
+  [[nodiscard]] RootStack& set_root(boost::asio::awaitable<AsioEntry, actor_executor> bottom) {
+    return root_.emplace(std::move(bottom), actor_executor(address()), signal_.slot(),
+                         boost::asio::cancellation_state(signal_.slot()));
+  }
+#endif
 
  private:
   friend class Wait;
   [[nodiscard, gnu::always_inline]] inline bool work_once();
-  [[nodiscard]] Wait* first_complete() noexcept;
+  void resume_complete();
+  void stop_receiving() noexcept {
+    receiving_ = false;
+    if (std::exchange(receive_complete_, false)) --complete_;
+  }
 
   Envelope envelope_;
   boost::asio::cancellation_signal signal_;
-  MessageWait* receiving_ = nullptr;
+  MessageHeader* message_ = nullptr;   // taken for the coroutine that goes on
+  Continuation continuation_;
   const Describer* describer_ = nullptr;
-  const void* root_ = nullptr;
+#if !DUET_AWAITABLE_PUBLIC
+  std::optional<RootStack> root_;
+#endif
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;
   bool dry_ = false;   // the behaviour has looked for a message since, and there was none
+  bool receiving_ = false;
+  bool receive_complete_ = false;   // resume it without a message
   bool unwinding_ = false;
 };
 

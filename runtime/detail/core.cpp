@@ -144,7 +144,7 @@ Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
   birth.number = spawned_.fetch_add(1, std::memory_order_relaxed) + 1;
   birth.runs_inline = options.run_on_completion_thread;
   birth.supervised = options.supervised;
-  if (state.core == this) birth.parent = Address(state.slot, state.generation);
+  if (state.inside(*arena_)) birth.parent = Address(state.slot, state.generation);
   const std::uint64_t generation = slot.open(birth, clock_->now());
   if (options.first_watcher != nullptr) slot.monitors().add(*options.first_watcher);
   // A stop that began meanwhile may have looked at this slot before it was open.
@@ -228,7 +228,7 @@ bool Core::compute(BlockingCall& call) {
 
 void Core::finish() noexcept {
   if (finished_.exchange(true, std::memory_order_acq_rel)) return;
-  DUET_ASSERT(thread_state().core != this, "a system cannot be destroyed by one of its actors");
+  DUET_ASSERT(!thread_state().inside(*arena_), "a system cannot be destroyed by one of its actors");
   arena_->gate.close();
   scheduler_->close();
   lanes_.clear();

@@ -58,8 +58,8 @@ class Core final : public std::enable_shared_from_this<Core> {
 
   void make_ready(Slot& slot) noexcept {
     ThreadState& state = thread_state();
-    if (state.collect_core == this) {
-      state.collect->push(slot);
+    if (state.ready_of == scheduler_) [[likely]] {
+      state.ready->push(slot);
     } else {
       scheduler_->post(slot);
     }

@@ -47,8 +47,8 @@ ActorSnapshot Core::snapshot(const Slot& slot) const {
   // A handler actor leaves word of what it waits for even while it runs.
   if (actor.state != ActorState::running) actor.waits_for = text_of(side.waits_for());
   if (!actor.waits_for.empty() || actor.state == ActorState::running) {
-    actor.file = text_of(side.file());
-    actor.line = side.line();
+    actor.file = side.where().file_name();
+    actor.line = side.where().line();
   }
   if (!actor.waits_for.empty()) {
     actor.waits_on = Address(side.waits_on(), side.waits_on_generation()).number();

@@ -28,7 +28,7 @@ namespace duet::runtime::detail {
 /// on; what the message carried is its handler's to destroy.
 class Inbox {
  public:
-  enum class Push : std::uint8_t { queued, woke, dead, full };   // up to `woke` it was taken
+  enum class Push : std::uint8_t { queued, woke, dead, full, contended };   // up to `woke`: taken
   enum class Idle : std::uint8_t {
     idle,       ///< The activation is over: nothing of the actor may be touched any more.
     busy,       ///< Something came; go on.
@@ -38,8 +38,19 @@ class Inbox {
 
   /// Any thread. `woke`: the caller holds the activation now, and the push was not counted among
   /// the others(). After `dead` and `full` the node is still the caller's.
-  [[gnu::always_inline]] Push push(Node& node, Lane lane, bool bounded) noexcept {
+  Push push(Node& node, Lane lane, bool bounded) noexcept {
     return lane == Lane::normal ? push_normal(node, bounded) : push_urgent(node);
+  }
+  /// As push() to the normal lane if that is simple now, else `contended`: then call push().
+  [[gnu::always_inline]] Push try_push(Node& node, bool bounded) noexcept {
+    std::uint64_t head = normal_.load(std::memory_order_acquire);
+    if (is_dead(head) || (bounded && !has_room(head))) [[unlikely]]
+      return Push::contended;
+    if (!normal_.compare_exchange_strong(head, with_last(head, node, bounded),
+                                         std::memory_order_acq_rel, std::memory_order_relaxed))
+        [[unlikely]]
+      return Push::contended;
+    return link(node, head, bounded);
   }
 
   /// Nodes of the urgent lane.
@@ -63,11 +74,6 @@ class Inbox {
     return mark != idle_mark && mark != dead_mark;
   }
 
-  /// Differs if something was pushed to the normal lane meanwhile, but for rare chances.
-  [[nodiscard]] std::uint16_t last() const noexcept {
-    return static_cast<std::uint16_t>(normal_.load(std::memory_order_relaxed) >> 6U);
-  }
-
   // What follows is for the one who holds the activation.
 
   [[nodiscard]] bool has(Lane lane) const noexcept {
@@ -76,24 +82,47 @@ class Inbox {
     return last != nullptr && last != resident();
   }
 
-  /// The oldest of the normal lane, or null.
-  [[nodiscard, gnu::always_inline]] Node* pop() noexcept {
+  /// Whether something was pushed to the normal lane since the call before, but for rare chances.
+  [[nodiscard]] bool moved(std::uint16_t& before) const noexcept {
+    const auto now = static_cast<std::uint16_t>(normal_.load(std::memory_order_relaxed) >> 6U);
+    return std::exchange(before, now) != now;
+  }
+  /// Of the normal lane.
+  [[nodiscard]] bool is_last(const Node& node) const noexcept {
+    return node_of(normal_.load(std::memory_order_relaxed)) == &node;
+  }
+
+  /// The oldest of the normal lane, if it can be seen.
+  struct Front {
+    Node* node;
+    Node* spent;   // the one that was taken before it
+    bool dry;      // there is none
+  };
+  [[nodiscard, gnu::always_inline]] Front front() const noexcept {
     const std::uintptr_t first = first_.load(std::memory_order_acquire);
+    const std::uint64_t last = normal_.load(std::memory_order_relaxed) & address_mask;
     if ((first & spent) == 0) {
-      if (first != 0) [[likely]]
-        return spend(*reinterpret_cast<Node*>(first));
-      if (node_of(normal_.load(std::memory_order_relaxed)) == nullptr) return nullptr;
-      return spend(*reinterpret_cast<Node*>(await_link(first_)));
+      return {reinterpret_cast<Node*>(first), nullptr, last <= dead_mark};
     }
-    Node* const node = reinterpret_cast<Node*>(first - spent);
-    Node* next = node->next.load(std::memory_order_acquire);
-    if (next == nullptr) {
-      if (node_of(normal_.load(std::memory_order_relaxed)) == node) [[likely]]
-        return nullptr;
-      next = await_link(node->next);
+    Node* const before = reinterpret_cast<Node*>(first - spent);
+    return {before->next.load(std::memory_order_acquire), before, last == first - spent};
+  }
+  /// Takes what front() said.
+  [[nodiscard, gnu::always_inline]] Node* spend(const Front& front) noexcept {
+    first_.store(reinterpret_cast<std::uintptr_t>(front.node) | spent, std::memory_order_relaxed);
+    __builtin_prefetch(front.node->after());   // comes while this one is handled
+    if (front.spent != nullptr) free_node(*front.spent);
+    return front.node;
+  }
+  /// Takes the oldest of the normal lane, or null.
+  [[nodiscard]] Node* pop() noexcept {
+    Front oldest = front();
+    if (oldest.node == nullptr) {
+      if (oldest.dry) return nullptr;
+      oldest.node = oldest.spent == nullptr ? reinterpret_cast<Node*>(await_link(first_))
+                                            : await_link(oldest.spent->next);
     }
-    free_node(*node);
-    return spend(*next);
+    return spend(oldest);
   }
 
   /// Takes the rest of the normal lane, so that the actor may become idle although it leaves
@@ -193,12 +222,6 @@ class Inbox {
     return (first & spent) == 0 ? nullptr : reinterpret_cast<const Node*>(first & ~spent);
   }
 
-  [[nodiscard]] Node* spend(Node& node) noexcept {
-    first_.store(reinterpret_cast<std::uintptr_t>(&node) | spent, std::memory_order_relaxed);
-    __builtin_prefetch(node.after());   // comes while this one is handled
-    return &node;
-  }
-
   static std::uint16_t distance(std::uint64_t head, std::uint16_t taken) noexcept {
     return static_cast<std::uint16_t>((head >> count_shift) - taken);
   }
@@ -251,18 +274,26 @@ class Inbox {
     return false;
   }
 
-  [[gnu::always_inline]] Push push_normal(Node& node, bool bounded) noexcept {
+  [[nodiscard]] static std::uint64_t with_last(std::uint64_t head, const Node& node,
+                                               bool bounded) noexcept {
+    const std::uint64_t count = (head & ~address_mask) + (bounded ? count_one : 0);
+    return count | reinterpret_cast<std::uint64_t>(&node);
+  }
+
+  Push push_normal(Node& node, bool bounded) noexcept {
     std::uint64_t head = normal_.load(std::memory_order_acquire);
-    for (;;) {
+    do {
       if (is_dead(head)) return Push::dead;
-      if (bounded && !has_room(head) && is_full(head)) [[unlikely]]
+      if (bounded && !has_room(head) && is_full(head)) {
         return is_dead(head) ? Push::dead : Push::full;
-      const std::uint64_t count = (head & ~address_mask) + (bounded ? count_one : 0);
-      if (normal_.compare_exchange_weak(head, count | reinterpret_cast<std::uint64_t>(&node),
-                                        std::memory_order_acq_rel, std::memory_order_acquire)) {
-        break;
       }
-    }
+    } while (!normal_.compare_exchange_weak(head, with_last(head, node, bounded),
+                                            std::memory_order_acq_rel, std::memory_order_acquire));
+    return link(node, head, bounded);
+  }
+
+  /// The second step, after `head`.
+  [[gnu::always_inline]] Push link(Node& node, std::uint64_t head, bool bounded) noexcept {
     Node* const before = node_of(head);
     if (before != nullptr) {
       before->next.store(&node, std::memory_order_release);

@@ -115,7 +115,8 @@ inline constexpr NodeOps message_ops = {&drop_message<MessageNode<T>>,
                                         index_in<M, T>(),
                                         nullptr,
                                         discard_of<T>,
-                                        Pool::class_of(sizeof(MessageNode<T>))};
+                                        Pool::class_of(sizeof(MessageNode<T>)),
+                                        message_class<T> != MessageClass::latest};
 template <typename M, typename T>
 inline constexpr NodeOps timed_ops = {&drop_message<TimedNode<T>>,
                                       nullptr,
@@ -136,16 +137,6 @@ template <typename M, typename T>
   return ops == &message_ops<M, T> || ops == &timed_ops<M, T>;
 }
 
-template <typename M, typename T>
-[[nodiscard, gnu::always_inline]] inline MessageNode<T>* make_message(T& message,
-                                                                      TimePoint deadline,
-                                                                      const Stamp& stamp) {
-  if (message_class<T> == MessageClass::latest || deadline != TimePoint::max()) {
-    return create<TimedNode<T>>(std::move(message), deadline, timed_ops<M, T>, stamp);
-  }
-  return create<MessageNode<T>>(std::move(message), message_ops<M, T>, stamp);
-}
-
 /// The message as its language, moved out of its node.
 template <typename M, std::size_t I = 0>
 [[nodiscard]] M take_message(MessageHeader& header) noexcept {
@@ -157,60 +148,66 @@ template <typename M, std::size_t I = 0>
   return M(std::in_place_index<I>, std::move(node.message));
 }
 
-/// Puts `message` into a mailbox of `core`, inside of which we are.
-template <typename M, typename T>
-[[nodiscard, gnu::always_inline]] inline errc put_inside(Core& core, const Address& to, T& message,
-                                                         TimePoint deadline, bool run_here,
-                                                         const Address& sender, std::uint64_t id) {
-  Slot& slot = *to.slot();
-  if (slot.generation() != to.generation()) [[unlikely]] {
-    core.count(DeadLetter::receiver_gone, type_row<T>);
-    return errc::receiver_gone;
-  }
-  auto* const node = make_message<M, T>(message, deadline, {to.generation(), sender, id});
-  Inbox::Push result = Inbox::Push::dead;
-  if constexpr (message_class<T> == MessageClass::latest) {
-    Node* superseded = nullptr;
-    if (slot.push_latest(*node, superseded)) result = Inbox::Push::queued;
-    if (superseded != nullptr) {
-      core.count(DeadLetter::superseded, type_row<T>);
-      superseded->ops->drop(*superseded, errc::overloaded);
-    }
+/// How a message is put into a mailbox.
+enum class Put : std::uint8_t {
+  plain,
+  timed,     ///< with a deadline
+  run_here   ///< an idle receiver that wants it runs at once
+};
+
+/// A message for an actor that is gone, or whose mailbox has no room: counted, and destroyed with
+/// that reason.
+template <typename T>
+[[nodiscard, gnu::noinline]] errc receiver_gone(Core* core, T message) {
+  if (core != nullptr) core->count(DeadLetter::receiver_gone, type_row<T>);
+  const DropScope scope(errc::receiver_gone);
+  static_cast<void>(T(std::move(message)));
+  return errc::receiver_gone;
+}
+
+/// Into a mailbox of a system inside of which we are.
+template <typename M, Put how, typename T>
+[[nodiscard, gnu::always_inline]] inline errc put_inside(Slot& slot, T& message, TimePoint deadline,
+                                                         const Stamp& stamp) {
+  if (slot.generation() != stamp.generation) [[unlikely]]
+    return receiver_gone<T>(&slot.arena().core(), std::move(message));
+  constexpr MessageClass kind = message_class<T>;
+  if constexpr (kind == MessageClass::latest) {
+    auto* const node = create<TimedNode<T>>(std::move(message), deadline, timed_ops<M, T>, stamp);
+    return slot.put_latest(*node);
+  } else if constexpr (how == Put::timed) {
+    auto* const node = create<TimedNode<T>>(std::move(message), deadline, timed_ops<M, T>, stamp);
+    return slot.put(*node, message_lane<T>, kind == MessageClass::bounded);
   } else {
-    constexpr bool bounded = message_class<T> == MessageClass::bounded;
-    result = run_here ? slot.push_and_run(*node, message_lane<T>, bounded)
-                      : slot.push_to(*node, message_lane<T>, bounded);
+    auto* const node = create<MessageNode<T>>(std::move(message), message_ops<M, T>, stamp);
+    if constexpr (how == Put::run_here) {
+      return slot.put_and_run(*node, message_lane<T>, kind == MessageClass::bounded);
+    } else {
+      return slot.put(*node, message_lane<T>, kind == MessageClass::bounded);
+    }
   }
-  if (result <= Inbox::Push::woke) [[likely]]
-    return errc{};
-  const bool full = result == Inbox::Push::full;
-  core.count(full ? DeadLetter::refused : DeadLetter::receiver_gone, type_row<T>);
-  message = std::move(node->message);
-  node->ops->drop(*node, errc::receiver_gone);
-  return full ? errc::overloaded : errc::receiver_gone;
 }
 
 /// From a thread that runs no actor of the receiver's system.
-template <typename M, typename T>
-[[nodiscard, gnu::noinline]] errc put_from_outside(const Address& to, T& message,
-                                                   TimePoint deadline, bool run_here) {
+template <typename M, Put how, typename T>
+[[nodiscard, gnu::noinline]] errc put_from_outside(Address to, T message, TimePoint deadline) {
+  if (to.empty()) return receiver_gone<T>(nullptr, std::move(message));
   const Inside inside(to.slot()->arena());
-  if (!inside) return errc::receiver_gone;
-  Core& core = to.slot()->arena().core();
-  return put_inside<M>(core, to, message, deadline, run_here, Address(), core.next_outside_id());
+  if (!inside) return receiver_gone<T>(nullptr, std::move(message));
+  const std::uint64_t number = to.slot()->arena().core().next_outside_id();
+  return put_inside<M, how>(*to.slot(), message, deadline, {to.generation(), Address(), number});
 }
 
-/// Puts `message` into the mailbox. On an error it is left to the caller.
-template <typename M, typename T>
-[[nodiscard]] errc put(const Address& to, T& message, TimePoint deadline, bool run_here) {
-  if (to.empty()) return errc::receiver_gone;
+/// Puts `message` into the mailbox, or destroys it and says why. What is rare lies behind calls at
+/// the end that take all by value, so that a small message stays in registers.
+template <typename M, Put how, typename T>
+[[nodiscard]] errc put(Address to, T message, TimePoint deadline = TimePoint::max()) {
   ThreadState& here = thread_state();
-  Slot* const from = here.slot;
-  if (from == nullptr || here.core != to.slot()->arena().core_if_any()) {
-    return put_from_outside<M>(to, message, deadline, run_here);
-  }
-  return put_inside<M>(*here.core, to, message, deadline, run_here, Address(from, here.generation),
-                       from->next_sent());
+  if (to.empty() || !here.inside(to.slot()->arena())) [[unlikely]]
+    return put_from_outside<M, how, T>(to, std::move(message), deadline);
+  Slot& from = *here.slot;
+  return put_inside<M, how>(*to.slot(), message, deadline,
+                            {to.generation(), Address(&from, here.generation), from.next_sent()});
 }
 
 }   // namespace duet::runtime::detail

@@ -4,43 +4,19 @@
 
 #include "runtime/actor_executor.hpp"
 #include "runtime/detail/pool.hpp"
+#include "runtime/detail/stack.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/version.hpp>
 
 #include <coroutine>
 #include <cstddef>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
-static_assert(BOOST_ASIO_VERSION == 102600,
-              "checked against the Asio of Boost 1.81; build with -DDUET_AWAITABLE=public");
-
 namespace duet::runtime::detail {
 
-using AsioFrame = boost::asio::detail::awaitable_frame_base<actor_executor>;
-using AsioThread = boost::asio::detail::awaitable_thread<actor_executor>;
-using AsioEntry = boost::asio::detail::awaitable_thread_entry_point;
-
-/// A stack of suspended frames, owned. Destroying it destroys the frames.
-class SuspendedStack final
-    : public boost::asio::detail::awaitable_handler_base<actor_executor, void> {
-  using Base = boost::asio::detail::awaitable_handler_base<actor_executor, void>;
-
- public:
-  using Base::Base;
-  SuspendedStack(SuspendedStack&&) noexcept = default;
-
-  void resume() {
-    this->frame()->attach_thread(this);
-    this->pump();
-  }
-  [[nodiscard]] const void* identity() noexcept { return this->entry_point(); }
-};
-
-/// An awaiter of ours; it is given the frame that awaits it.
+/// An awaiter of ours; when it suspends it is given the frame that awaits it, and what runs it.
 template <typename T>
 concept NativeAwaiter = requires {
   typename std::remove_cvref_t<T>::native_awaiter;
@@ -52,7 +28,10 @@ class AwaiterPointer {
  public:
   explicit AwaiterPointer(X& awaiter) noexcept : awaiter_(&awaiter) {}
   [[nodiscard]] bool await_ready() { return awaiter_->await_ready(); }
-  void await_suspend(std::coroutine_handle<>) noexcept { awaiter_->await_suspend(); }
+  template <typename P>
+  void await_suspend(std::coroutine_handle<P> handle) noexcept {
+    awaiter_->await_suspend(handle.promise(), handle.promise().thread());
+  }
   decltype(auto) await_resume() { return awaiter_->await_resume(); }
 
  private:
@@ -72,7 +51,6 @@ class NativeFrame : public boost::asio::detail::awaitable_frame<T, actor_executo
 
   template <NativeAwaiter X>
   auto await_transform(X&& awaiter) noexcept {
-    awaiter.attach(*this);
     return AwaiterPointer<std::remove_reference_t<X>>(awaiter);
   }
 
@@ -86,6 +64,8 @@ class NativeFrame : public boost::asio::detail::awaitable_frame<T, actor_executo
   requires(!NativeAwaiter<X>) decltype(auto) await_transform(X&& other) {
     return Base::await_transform(std::forward<X>(other));
   }
+
+  [[nodiscard]] AsioThread& thread() const noexcept { return *this->attached_thread_; }
 
   static void* operator new(std::size_t bytes) { return detail::allocate(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept {

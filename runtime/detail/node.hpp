@@ -53,6 +53,7 @@ struct NodeOps {
   /// may still be the last one. Null: there is nothing to destroy.
   void (*discard)(Node& node, errc reason) noexcept = nullptr;
   std::size_t size_class = 0;   ///< of a message's memory, as Pool::class_of() says
+  bool plain = false;           ///< of a message: of another class than latest, no deadline
 };
 
 struct Node {

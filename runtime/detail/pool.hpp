@@ -57,7 +57,10 @@ class Pool {
       return;
     }
     FreeNode* const first = shelf.first;
-    shelf.first = new (memory) FreeNode{first, first == nullptr ? nullptr : first->next, 0};
+    auto* const node = new (memory) FreeNode;
+    node->next = first;
+    node->ahead = first == nullptr ? nullptr : first->next;
+    shelf.first = node;
     ++shelf.count;
   }
 

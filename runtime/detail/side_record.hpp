@@ -52,8 +52,7 @@ class SideRecord {
 
   void set_wait(const char* what, const std::source_location& where) noexcept {
     waits_for_.store(what, std::memory_order_relaxed);
-    file_.store(where.file_name(), std::memory_order_relaxed);
-    line_.store(where.line(), std::memory_order_relaxed);
+    where_.store(where, std::memory_order_relaxed);
   }
 
   void set_waits_on(Slot* slot, std::uint64_t generation) noexcept {
@@ -61,8 +60,10 @@ class SideRecord {
     waits_on_generation_.store(generation, std::memory_order_relaxed);
   }
 
+  /// Of one that waits on nobody.
+  void end_wait() noexcept { waits_for_.store(nullptr, std::memory_order_relaxed); }
   void clear_wait() noexcept {
-    waits_for_.store(nullptr, std::memory_order_relaxed);
+    end_wait();
     waits_on_.store(nullptr, std::memory_order_relaxed);
   }
 
@@ -81,7 +82,7 @@ class SideRecord {
     enter(Activity::none, TimePoint{});
     set_message(nullptr);
     clear_wait();
-    file_.store(nullptr, std::memory_order_relaxed);
+    where_.store(std::source_location(), std::memory_order_relaxed);
     for (auto* count : {&others_taken, &normal_peak, &urgent_depth, &urgent_peak}) {
       count->store(0, std::memory_order_relaxed);
     }
@@ -99,9 +100,8 @@ class SideRecord {
   [[nodiscard]] const char* waits_for() const noexcept {
     return waits_for_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] const char* file() const noexcept { return file_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint32_t line() const noexcept {
-    return line_.load(std::memory_order_relaxed);
+  [[nodiscard]] std::source_location where() const noexcept {
+    return where_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] Slot* waits_on() const noexcept {
     return waits_on_.load(std::memory_order_relaxed);
@@ -110,23 +110,25 @@ class SideRecord {
     return waits_on_generation_.load(std::memory_order_relaxed);
   }
 
+  // What every activation writes comes first, together.
+
   // Messages without a bound that were taken from the normal lane, modulo 2^32, less those that
   // woke the actor: Inbox::others() does not know of them either.
   std::atomic<std::uint32_t> others_taken = 0;
   std::atomic<std::uint32_t> normal_peak = 0;
   std::atomic<std::uint32_t> urgent_depth = 0;   // taken from the inbox and not begun yet
   std::atomic<std::uint32_t> urgent_peak = 0;
+  std::uint16_t last_seen = 0;   // what Inbox::moved() keeps
 
  private:
-  std::array<std::atomic<std::uint64_t>, name_words> name_{};
+  std::atomic<Activity> activity_ = Activity::none;
   std::atomic<std::int64_t> since_ = 0;
   std::atomic<const char*> message_ = nullptr;
   std::atomic<const char*> waits_for_ = nullptr;
+  std::atomic<std::source_location> where_;   // one pointer
   std::atomic<Slot*> waits_on_ = nullptr;
   std::atomic<std::uint64_t> waits_on_generation_ = 0;
-  std::atomic<const char*> file_ = nullptr;
-  std::atomic<std::uint32_t> line_ = 0;
-  std::atomic<Activity> activity_ = Activity::none;
+  std::array<std::atomic<std::uint64_t>, name_words> name_{};
 };
 
 }   // namespace duet::runtime::detail

@@ -36,40 +36,48 @@ namespace {
 /// Who runs on this thread, for the time of one activation.
 class Activation {
  public:
-  Activation(Core& core, Slot& slot, std::uint64_t generation) noexcept
-      : state_(thread_state()),
-        core_before_(state_.core),
-        slot_before_(state_.slot),
-        generation_before_(state_.generation),
-        block_before_(state_.block) {
-    state_.core = &core;
+  Activation(Slot& slot, std::uint64_t generation) noexcept
+      : state_(thread_state()), outer_(state_.slot) {
+    if (outer_ != nullptr) [[unlikely]]
+      keep_outer();
+    if (state_.arena != &slot.arena()) [[unlikely]]
+      enter(slot.arena());
     state_.slot = &slot;
     state_.generation = generation;
-    if (block_before_ == nullptr || &block_before_->arena != &slot.arena()) {
-      state_.block = &slot.arena().block_of_thread();
-    }
     state_.block->running.store(&slot, std::memory_order_relaxed);
   }
   Activation(const Activation&) = delete;
   Activation& operator=(const Activation&) = delete;
   ~Activation() {
-    Slot* const outer = core_before_ == state_.core ? slot_before_ : nullptr;
-    state_.block->running.store(outer, std::memory_order_relaxed);
-    // Kept for the next activation; an outer one of another system wants its own back.
-    if (core_before_ != nullptr) state_.block = block_before_;
-    state_.core = core_before_;
-    state_.slot = slot_before_;
-    state_.generation = generation_before_;
-    if (state_.spent != nullptr) free_node(*std::exchange(state_.spent, nullptr));
+    if (state_.spent != nullptr) [[unlikely]]
+      free_node(*std::exchange(state_.spent, nullptr));
+    state_.block->running.store(nullptr, std::memory_order_relaxed);
+    state_.slot = nullptr;
+    if (outer_ != nullptr) [[unlikely]]
+      restore_outer();
   }
   [[nodiscard]] ThreadState& state() const noexcept { return state_; }
 
  private:
+  [[gnu::noinline]] void keep_outer() noexcept {
+    outer_generation_ = state_.generation;
+    outer_arena_ = state_.arena;
+  }
+  [[gnu::noinline]] void restore_outer() noexcept {
+    if (state_.arena != outer_arena_) enter(*outer_arena_);
+    state_.slot = outer_;
+    state_.generation = outer_generation_;
+    state_.block->running.store(outer_, std::memory_order_relaxed);
+  }
+  [[gnu::noinline]] void enter(Arena& arena) noexcept {
+    state_.arena = &arena;
+    state_.block = &arena.block_of_thread();
+  }
+
   ThreadState& state_;
-  Core* const core_before_;
-  Slot* const slot_before_;
-  const std::uint64_t generation_before_;
-  ThreadBlock* const block_before_;
+  Slot* const outer_;   // a host may run its context inside of an actor
+  std::uint64_t outer_generation_ = 0;
+  Arena* outer_arena_ = nullptr;
 };
 
 }   // namespace
@@ -98,16 +106,17 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
 }
 
 void Slot::run() noexcept {
-  __builtin_prefetch(actor_);
-  Core& core = arena_.core();
+  const auto* const object = reinterpret_cast<const std::byte*>(actor_);
+  for (std::size_t line = 0; line < 192; line += 64) __builtin_prefetch(object + line, 1);
   ActorBase::Outcome outcome;
   {
-    const Activation activation(core, *this, generation_.load(std::memory_order_relaxed));
-    side_.enter(Activity::running, core.stamp(activation.state()));
+    const Activation activation(*this, generation_.load(std::memory_order_relaxed));
+    side_.enter(Activity::running, arena_.core().stamp(activation.state()));
     outcome = actor_->activate();
-    if (outcome == ActorBase::Outcome::ended) end();
+    if (outcome == ActorBase::Outcome::ended) [[unlikely]]
+      end();
   }
-  if (outcome == ActorBase::Outcome::again) core.make_ready(*this);
+  if (outcome == ActorBase::Outcome::again) make_ready();
 }
 
 void Slot::end() noexcept {
@@ -146,53 +155,120 @@ void Slot::make_ready() noexcept {
   arena_.core().make_ready(*this);
 }
 
-Node* Slot::next_listed() noexcept {
+/// What is usual: from the inbox, of this life, without a deadline. Nothing was changed where it
+/// leaves the rest to the slow way.
+MessageHeader* Slot::next_message() noexcept {
+  if (!urgent_.empty() || !normal_.empty()) [[unlikely]]
+    return next_message_slowly();
+  const Inbox::Front front = inbox_.front();
+  if (front.node == nullptr) return front.dry ? nullptr : next_message_slowly();
+  const NodeOps& ops = *front.node->ops;
+  if (!ops.plain || front.node->generation != generation_.load(std::memory_order_relaxed) ||
+      (inbox_.moved(side_.last_seen) && is_peak(*front.node))) [[unlikely]] {
+    return next_message_slowly();
+  }
+  count_taken(ops);
+  return static_cast<MessageHeader*>(inbox_.spend(front));
+}
+
+/// Only what is taken makes the depth fall, and only a push makes it rise.
+bool Slot::is_peak(const Node& front) const noexcept {
+  const std::uint32_t peak = side_.normal_peak.load(std::memory_order_relaxed);
+  return (inbox_.is_last(front) ? 1 : normal_depth()) > peak;
+}
+
+MessageHeader* Slot::next_message_slowly() noexcept {
+  SideRecord::note_peak(side_.normal_peak, normal_depth());
+  for (;;) {
+    Node* const node = next_node();
+    if (node == nullptr) return nullptr;
+    count_taken(*node->ops);
+    auto& message = static_cast<MessageHeader&>(*node);
+    if (admit(message)) return &message;
+  }
+}
+
+Node* Slot::next_node() noexcept {
+  const bool urgent = !urgent_.empty();
+  if (!urgent && normal_.empty()) return inbox_.pop();
   ThreadState& state = thread_state();
   if (state.spent != nullptr) free_node(*state.spent);
-  const bool urgent = !urgent_.empty();
   state.spent = urgent ? urgent_.pop() : normal_.pop();
   if (urgent) add(side_.urgent_depth, ~0U);
   return state.spent;
 }
 
-Inbox::Push Slot::push_and_run(Node& node, Lane lane, bool bounded) noexcept {
+Inbox::Push Slot::push(Node& node, Lane lane, bool bounded) noexcept {
   const Inbox::Push result = inbox_.push(node, lane, bounded);
-  if (result != Inbox::Push::woke) return result;
-  note_woken(lane, bounded);
-  ThreadState& state = thread_state();
-  if (!runs_inline() || state.slot != nullptr || state.collect_core != nullptr) {
-    make_ready();
-    return result;
-  }
-  Core& core = arena_.core();
-  RunnableQueue ready;
-  state.collect = &ready;
-  state.collect_core = &core;
-  state.stamps_left = 0;   // this thread's stamp may be of any age
-  run();
-  state.collect_core = nullptr;
-  if (!ready.empty()) core.scheduler().post_all(ready);
+  if (result == Inbox::Push::woke) static_cast<void>(woken(lane == Lane::normal && !bounded));
   return result;
 }
 
-bool Slot::push_latest(LatestHeader& node, Node*& superseded) noexcept {
-  superseded = nullptr;
+errc Slot::put_slowly(Node& node, bool bounded) noexcept {
+  const Inbox::Push result = push(node, node.ops->lane, bounded);
+  return result <= Inbox::Push::woke ? errc{} : undelivered(node, result);
+}
+
+errc Slot::undelivered(Node& node, Inbox::Push why) noexcept {
+  const bool full = why == Inbox::Push::full;
+  const errc error = full ? errc::overloaded : errc::receiver_gone;
+  arena_.core().count(full ? DeadLetter::refused : DeadLetter::receiver_gone, *node.ops->row);
+  node.ops->drop(node, error);
+  return error;
+}
+
+errc Slot::woken(bool others) noexcept {
+  if (others) add(side_.others_taken, ~0U);   // not among those that the inbox counts
+  make_ready();
+  return errc{};
+}
+
+errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
+  ThreadState& state = thread_state();
+  if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) {
+    return put_slowly(node, bounded);
+  }
+  const Inbox::Push result = inbox_.push(node, lane, bounded);
+  if (result == Inbox::Push::queued) return errc{};
+  if (result != Inbox::Push::woke) return undelivered(node, result);
+  if (lane == Lane::normal && !bounded) add(side_.others_taken, ~0U);
+  Scheduler& scheduler = arena_.core().scheduler();
+  RunnableQueue ready;
+  state.ready = &ready;
+  state.ready_of = &scheduler;
+  state.stamps_left = 0;   // this thread's stamp may be of any age
+  run();
+  state.ready_of = nullptr;
+  if (!ready.empty()) scheduler.post_all(ready);
+  return errc{};
+}
+
+errc Slot::put_latest(LatestHeader& node) noexcept {
+  bool replaced = false;
   {
     const std::lock_guard guard(latest_lock_);
-    if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-    for (LatestHeader* queued = latest_; queued != nullptr; queued = queued->latest_next) {
-      if (queued->ops != node.ops) continue;
-      node.ops->replace(*queued, node);
-      superseded = &node;
-      return true;
+    if (generation_.load(std::memory_order_relaxed) == node.generation) {
+      LatestHeader* queued = latest_;
+      while (queued != nullptr && queued->ops != node.ops) queued = queued->latest_next;
+      replaced = queued != nullptr;
+      if (replaced) {
+        node.ops->replace(*queued, node);
+      } else {
+        node.latest_next = std::exchange(latest_, &node);
+      }
     }
-    node.latest_next = latest_;
-    latest_ = &node;
   }
-  if (push(node)) return true;
-  const std::lock_guard guard(latest_lock_);
-  if (generation_.load(std::memory_order_relaxed) == node.generation) forget_latest(node);
-  return false;
+  if (replaced) {   // the node holds the older content now
+    arena_.core().count(DeadLetter::superseded, *node.ops->row);
+    node.ops->drop(node, errc::overloaded);
+    return errc{};
+  }
+  if (push(node)) return errc{};
+  {
+    const std::lock_guard guard(latest_lock_);
+    if (generation_.load(std::memory_order_relaxed) == node.generation) forget_latest(node);
+  }
+  return undelivered(node, Inbox::Push::dead);
 }
 
 void Slot::forget_latest(LatestHeader& message) noexcept {
@@ -225,8 +301,13 @@ void Slot::take_latest(LatestHeader& message) noexcept {
   forget_latest(message);
 }
 
-bool Slot::in_time(MessageHeader& message) noexcept {
-  if (arena_.core().clock().now() <= message.ops->deadline(message)) return true;
+bool Slot::admit(MessageHeader& message) noexcept {
+  if (message.generation != generation_.load(std::memory_order_relaxed)) {
+    return refuse(message, errc::receiver_gone);
+  }
+  const NodeOps& ops = *message.ops;
+  if (ops.message_class == MessageClass::latest) take_latest(static_cast<LatestHeader&>(message));
+  if (ops.deadline == nullptr || arena_.core().clock().now() <= ops.deadline(message)) return true;
   return refuse(message, errc::timed_out);
 }
 

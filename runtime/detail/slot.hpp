@@ -41,25 +41,25 @@ class alignas(64) Slot final : public Runnable {
     return generation_.load(std::memory_order_acquire);
   }
 
-  /// False: the life is over, the node is still the caller's. Of a message without a bound, or a
-  /// task.
+  /// A message without a bound, or a task. False: the life is over, the node is still the caller's.
   [[nodiscard]] bool push(Node& node) noexcept {
     if (generation_.load(std::memory_order_relaxed) != node.generation) return false;
-    return push_to(node, node.ops->lane, false) != Inbox::Push::dead;
-  }
-  /// As push(), for who knows the lane and has just looked at the generation.
-  [[gnu::always_inline]] Inbox::Push push_to(Node& node, Lane lane, bool bounded) noexcept {
-    const Inbox::Push result = inbox_.push(node, lane, bounded);
-    if (result == Inbox::Push::woke) {
-      note_woken(lane, bounded);
-      make_ready();
-    }
-    return result;
+    return push(node, node.ops->lane, false) != Inbox::Push::dead;
   }
 
-  /// Of class latest. `superseded` is what came out: the node itself, holding the older content, or
-  /// null if the message was queued.
-  [[nodiscard]] bool push_latest(LatestHeader& node, Node*& superseded) noexcept;
+  /// A message, for who has just looked at the generation; it is freed if it is not taken.
+  [[nodiscard, gnu::always_inline]] errc put(Node& node, Lane lane, bool bounded) noexcept {
+    if (lane == Lane::normal) {
+      const Inbox::Push result = inbox_.try_push(node, bounded);
+      if (result == Inbox::Push::queued) return errc{};
+      if (result == Inbox::Push::woke) return woken(!bounded);
+    }
+    return put_slowly(node, bounded);
+  }
+  /// As put(); if the actor was idle and wants it, it then runs right here.
+  [[nodiscard]] errc put_and_run(Node& node, Lane lane, bool bounded) noexcept;
+  /// Of class latest. It takes the place of one that waits, which is then counted and freed.
+  [[nodiscard]] errc put_latest(LatestHeader& node) noexcept;
 
   [[nodiscard]] Arena& arena() const noexcept { return arena_; }
   [[nodiscard]] std::uint64_t number() const noexcept {
@@ -92,9 +92,6 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] bool supervised() const noexcept {
     return supervised_.load(std::memory_order_relaxed);
   }
-
-  /// As push_to(); if the actor was idle and wants it, it then runs right here.
-  [[nodiscard]] Inbox::Push push_and_run(Node& node, Lane lane, bool bounded) noexcept;
 
   // What follows is for the one who holds the activation.
 
@@ -130,25 +127,7 @@ class alignas(64) Slot final : public Runnable {
   /// The next message that may still be started, or null. Takes from the inbox as needed. Whoever
   /// gets it destroys what it carries; the node itself lives until the next call, and is freed by
   /// us.
-  [[nodiscard]] MessageHeader* next_message() noexcept {
-    for (;;) {
-      Node* node = nullptr;
-      if (urgent_.empty() && normal_.empty()) [[likely]] {
-        node = inbox_.pop();
-        if (node == nullptr) return nullptr;
-      } else {
-        node = next_listed();
-      }
-      // Only what is taken makes the depth fall, and only a push makes it rise.
-      if (const std::uint16_t last = inbox_.last(); last != last_seen_) {
-        last_seen_ = last;
-        note_depth();
-      }
-      auto& message = static_cast<MessageHeader&>(*node);
-      if (admit(message)) [[likely]]
-        return &message;
-    }
-  }
+  [[nodiscard]] MessageHeader* next_message() noexcept;
   [[nodiscard]] bool has_message() const noexcept {
     return !urgent_.empty() || !normal_.empty() || inbox_.has(Lane::normal);
   }
@@ -195,37 +174,30 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
+  Inbox::Push push(Node& node, Lane lane, bool bounded) noexcept;
+  [[nodiscard]] errc put_slowly(Node& node, bool bounded) noexcept;
+  [[nodiscard]] errc undelivered(Node& node, Inbox::Push why) noexcept;
+  /// We woke the actor, by a message that `others` counts or not; so we hold its activation. Says
+  /// that all is well.
+  errc woken(bool others) noexcept;
   void make_ready() noexcept;
   void sort_urgent() noexcept;
-  [[gnu::noinline]] void note_depth() noexcept {
-    SideRecord::note_peak(side_.normal_peak, normal_depth());
-  }
-  /// Of the lists that are not empty.
-  [[nodiscard]] Node* next_listed() noexcept;
+  [[nodiscard]] bool is_peak(const Node& front) const noexcept;
+  [[nodiscard]] MessageHeader* next_message_slowly() noexcept;
+  /// Of the lists, or else of the inbox.
+  [[nodiscard]] Node* next_node() noexcept;
   static void add(std::atomic<std::uint32_t>& count, std::uint32_t by) noexcept {
     count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  /// We woke the actor, so we hold its activation and what it counts.
-  void note_woken(Lane lane, bool bounded) noexcept {
-    if (lane == Lane::normal && !bounded) add(side_.others_taken, ~0U);
-  }
-  [[nodiscard]] bool admit(MessageHeader& message) noexcept {
-    const NodeOps& ops = *message.ops;
+  void count_taken(const NodeOps& ops) noexcept {
     if (ops.message_class == MessageClass::bounded) {
       inbox_.taken_bounded();
     } else if (ops.lane == Lane::normal) {
       add(side_.others_taken, 1);
     }
-    if (message.generation != generation_.load(std::memory_order_relaxed)) [[unlikely]]
-      return refuse(message, errc::receiver_gone);
-    if (ops.message_class == MessageClass::latest) {
-      take_latest(static_cast<LatestHeader&>(message));
-    }
-    return ops.deadline == nullptr || in_time(message);
   }
+  [[nodiscard]] bool admit(MessageHeader& message) noexcept;
   void take_latest(LatestHeader& message) noexcept;
-  /// False: its deadline has passed, and what it carried is destroyed.
-  [[nodiscard]] bool in_time(MessageHeader& message) noexcept;
   /// Destroys what it carries; false.
   bool refuse(MessageHeader& message, errc reason) noexcept;
   void forget_latest(LatestHeader& message) noexcept;
@@ -248,14 +220,13 @@ class alignas(64) Slot final : public Runnable {
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> handled_ = 0;
 
-  // The rest: inspection.
-  SideRecord side_;
+  // Third line, and the rest: inspection.
+  alignas(64) SideRecord side_;
   std::atomic<Slot*> parent_ = nullptr;
   std::atomic<std::uint64_t> parent_generation_ = 0;
   ShortLock latest_lock_;
   std::atomic<bool> runs_inline_ = false;
   std::atomic<bool> supervised_ = false;
-  std::uint16_t last_seen_ = 0;   // Inbox::last() when the depth was looked at
   std::atomic<std::uint64_t> number_ = 0;
 };
 

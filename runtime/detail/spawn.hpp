@@ -53,10 +53,7 @@ class BehaviourOf final : public BehaviourActor {
     boost::asio::co_spawn(actor_executor(address()), take_body(),
                           boost::asio::bind_cancellation_slot(unwind_signal().slot(), ended));
 #else
-    SuspendedStack stack(run(*this, take_body()), actor_executor(address()), unwind_signal().slot(),
-                         boost::asio::cancellation_state(unwind_signal().slot()));
-    set_root(stack.identity());
-    stack.launch();
+    set_root(run(*this, take_body())).launch();
 #endif
   }
 

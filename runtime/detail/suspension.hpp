@@ -4,56 +4,41 @@
 
 #include "runtime/behaviour.hpp"
 #include "runtime/detail/behaviour_actor.hpp"
+#include "runtime/detail/continuation.hpp"
 
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
-#if DUET_AWAITABLE_PUBLIC
-#include <boost/asio/any_completion_handler.hpp>
-#endif
 
-#include <optional>
 #include <utility>
 
 namespace duet::runtime::detail {
 
-#if DUET_AWAITABLE_PUBLIC
-using Continuation = boost::asio::any_completion_handler<void()>;
-#else
-using Continuation = SuspendedStack;
-#endif
-
-/// A wait that can hold a suspended coroutine. Derived classes say ready(), begin() and take().
-template <typename Base>
-class Suspendable : public Base {
+/// A wait for a timer or an answer, that holds a suspended coroutine. Derived classes say ready(),
+/// begin() and take(), as Receive does.
+class SuspendedWait : public Wait {
  public:
-  using Base::Base;
+  using Wait::Wait;
 
-  void suspend(Continuation continuation) { continuation_.emplace(std::move(continuation)); }
+  [[nodiscard]] BehaviourActor& actor() const noexcept {
+    return static_cast<BehaviourActor&>(Wait::actor());
+  }
+  [[nodiscard]] Continuation& continuation() noexcept { return continuation_; }
 
   void resume() override {
-    this->settle();
-    Continuation continuation = take_continuation();
-#if DUET_AWAITABLE_PUBLIC
-    std::move(continuation)();
-#else
-    continuation.resume();
-#endif
+    settle();
+    continuation_.resume();
+  }
+  void abandon() noexcept override {
+    settle();
+    continuation_.abandon();
   }
 
-  void abandon() noexcept override {
-    this->settle();
-    const Continuation continuation = take_continuation();   // destroyed here, and we with it
-  }
+ protected:
+  ~SuspendedWait() override = default;
 
  private:
-  Continuation take_continuation() noexcept {
-    Continuation continuation(std::move(*continuation_));
-    continuation_.reset();
-    return continuation;
-  }
-
-  std::optional<Continuation> continuation_;
+  Continuation continuation_;
 };
 
 #if DUET_AWAITABLE_PUBLIC
@@ -63,7 +48,7 @@ struct BeginOperation {
   template <typename Handler>
   void operator()(Handler&& handler, Op* op) const {
     const auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    op->suspend(Continuation(std::forward<Handler>(handler)));
+    op->continuation().suspend(std::forward<Handler>(handler));
     if (auto connected = slot; connected.is_connected()) {
       connected.assign([op](boost::asio::cancellation_type) { op->cancel(); });
     }
@@ -105,31 +90,25 @@ class [[nodiscard]] Awaiting {
   Awaiting(const Awaiting&) = delete;
   Awaiting& operator=(const Awaiting&) = delete;
 
-  void attach(AsioFrame& frame) noexcept { frame_ = &frame; }
-  [[nodiscard]] bool await_ready() { return op_.ready(); }
-  void await_suspend() noexcept {
-    SuspendedStack stack(frame_->detach_thread());
-    // The root is cancelled through its actor, which knows its waits; a branch of a race through
-    // Asio's slot.
-    if (stack.identity() != static_cast<BehaviourActor&>(op_.actor()).root()) {
-      boost::asio::cancellation_slot slot = stack.get_cancellation_slot();
-      if (slot.is_connected()) {
-        slot.assign([op = &op_](boost::asio::cancellation_type) { op->cancel(); });
-        uses_slot_ = true;
-      }
-    }
-    op_.suspend(std::move(stack));
+  [[nodiscard, gnu::always_inline]] bool await_ready() { return op_.ready(); }
+  void await_suspend(AsioFrame& top, AsioThread& thread) noexcept {
+    // The actor's own stack is cancelled through the actor, which knows its waits; a branch of a
+    // race through Asio's slot.
+    if (!op_.continuation().suspend(op_.actor().root(), top, thread)) [[unlikely]]
+      use_slot();
     op_.begin();
   }
-  typename Op::result_type await_resume() {
-    if (uses_slot_) frame_->clear_cancellation_slot();
-    return op_.take();
-  }
+  [[gnu::always_inline]] typename Op::result_type await_resume() { return op_.take(); }
 
  private:
+  void use_slot() noexcept {
+    boost::asio::cancellation_slot slot = op_.continuation().slot();
+    if (slot.is_connected()) {
+      slot.assign([op = &op_](boost::asio::cancellation_type) { op->cancel(); });
+    }
+  }
+
   Op op_;
-  AsioFrame* frame_ = nullptr;
-  bool uses_slot_ = false;
 };
 
 template <typename Op, typename... Args>

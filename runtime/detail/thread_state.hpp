@@ -13,20 +13,23 @@ namespace duet::runtime {
 
 namespace detail {
 
-class Core;
+class Arena;
 class Slot;
 struct MessageHeader;
 struct Node;
 struct ThreadBlock;
 
 struct ThreadState {
-  Core* core = nullptr;               // of the running activation
-  Slot* slot = nullptr;               // the running actor; null between activations
-  std::uint64_t generation = 0;       // its life
-  ThreadBlock* block = nullptr;       // where this thread counts for the system that ran last
-  RunnableQueue* collect = nullptr;   // where ready actors go while one runs on a completion thread
-  Core* collect_core = nullptr;       // those of this system
-  std::uint32_t stamps_left = 0;      // activations that may still use `stamp`
+  Slot* slot = nullptr;           // the running actor; null between activations
+  std::uint64_t generation = 0;   // its life
+  Arena* arena = nullptr;         // of the activation that runs, or ran last
+  ThreadBlock* block = nullptr;   // where this thread counts for that arena
+  // Where what this scheduler is given becomes ready: on a pump, and where an actor runs on a
+  // completion thread.
+  RunnableQueue* ready = nullptr;
+  const Scheduler* ready_of = nullptr;
+  const Scheduler* slice_of = nullptr;      // whose pump this thread runs
+  std::uint32_t stamps_left = 0;            // activations that may still use `stamp`
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
   const MessageHeader* message = nullptr;   // that a handler actor handles
@@ -34,6 +37,11 @@ struct ThreadState {
   Observer* observer = nullptr;             // of a simulation
   // Messages and completions an activation handles; a simulation takes fewer.
   std::uint32_t activation_messages = limits::activation_messages_max;
+
+  /// Whether an actor of that arena runs here.
+  [[nodiscard]] bool inside(const Arena& of) const noexcept {
+    return slot != nullptr && arena == &of;
+  }
 };
 
 [[nodiscard]] inline ThreadState& thread_state() noexcept {

@@ -15,103 +15,83 @@
 
 namespace duet::runtime::detail {
 
+/// For the next message. One at a time, so it lies in the actor.
 template <typename M>
-class ReceiveBase : public Suspendable<MessageWait> {
+class Receive {
  public:
-  ReceiveBase(BehaviourActor& actor, const std::source_location& where) noexcept
-      : Suspendable<MessageWait>(actor), where_(where) {}
+  using result_type = M;
+  [[gnu::always_inline]] Receive(BehaviourActor& actor, const std::source_location& where) noexcept
+      : actor_(actor), where_(where) {}
+  Receive(const Receive&) = delete;
+  Receive& operator=(const Receive&) = delete;
 
-  [[nodiscard]] bool ready() {
-    throw_if_unwinding();
-    DUET_ASSERT(behaviour().receiving() == nullptr, "one receive at a time");
-    message_ = behaviour().try_message();
-    return message_ != nullptr;
-  }
-  void begin() noexcept {
-    SideRecord& side = actor().slot().side();
-    side.set_message(nullptr);
-    side.set_wait("message", where_);
-    behaviour().set_receiving(this);
-  }
-  void deliver(MessageHeader& message) override {
-    message_ = &message;
-    ReceiveBase::resume();   // no virtual call: nothing overrides it further
-  }
-  void resume() final {
-    behaviour().set_receiving(nullptr);
-    Suspendable<MessageWait>::resume();
-  }
-  void abandon() noexcept override {
-    behaviour().set_receiving(nullptr);
-    Suspendable<MessageWait>::abandon();
+  [[nodiscard]] BehaviourActor& actor() const noexcept { return actor_; }
+  [[nodiscard]] Continuation& continuation() const noexcept {
+    return actor_.receive_continuation();
   }
 
- protected:
-  [[gnu::always_inline]] ~ReceiveBase() override {
-    if (message_ != nullptr && message_->ops->discard != nullptr) {
-      message_->ops->discard(*message_, errc::receiver_gone);
-    }
-    if (behaviour().receiving() == this) behaviour().set_receiving(nullptr);
-  }
-  [[nodiscard]] BehaviourActor& behaviour() const noexcept {
-    return static_cast<BehaviourActor&>(actor());
-  }
-  [[nodiscard]] bool has_message() const noexcept { return message_ != nullptr; }
-  [[nodiscard, gnu::always_inline]] M take_message() noexcept {
-    MessageHeader& header = *std::exchange(message_, nullptr);
-    behaviour().received(header);
-    return detail::take_message<M>(header);
+  [[nodiscard, gnu::always_inline]] bool ready() const { return actor_.receive_at_once(); }
+  void begin() const noexcept { actor_.begin_receive(where_); }
+  void cancel() const noexcept { actor_.cancel_receive(); }
+  [[nodiscard, gnu::always_inline]] M take() const {
+    MessageHeader* const message = actor_.received();
+    if (message == nullptr) [[unlikely]]
+      throw_cancelled();
+    return take_message<M>(*message);
   }
 
  private:
+  BehaviourActor& actor_;
   const std::source_location where_;
-  MessageHeader* message_ = nullptr;
 };
 
-template <typename M>
-class Receive final : public ReceiveBase<M> {
+/// The end of a wait for a message.
+class Expiry final : public Wait {
  public:
-  using result_type = M;
-  using ReceiveBase<M>::ReceiveBase;
-  [[gnu::always_inline]] ~Receive() override {}
-  void expired() override { DUET_UNREACHABLE(); }
-  [[nodiscard]] M take() {
-    if (!this->has_message()) throw_cancelled();
-    return this->take_message();
+  explicit Expiry(BehaviourActor& actor) noexcept : Wait(actor) {}
+  void begin(TimePoint due) {
+    link(false);
+    arm(due);
   }
+  [[nodiscard]] bool has_expired() const noexcept { return expired_; }
+
+  void expired() override {
+    expired_ = true;
+    resume();
+  }
+  void resume() override { static_cast<BehaviourActor&>(actor()).resume_receive(); }
+  void cancel() noexcept override {}                         // the wait itself is
+  void abandon() noexcept override { DUET_UNREACHABLE(); }   // the wait itself was, and we with it
+
+ private:
+  bool expired_ = false;
 };
 
 template <typename M>
-class ReceiveUntil final : public ReceiveBase<M> {
+class ReceiveUntil final : public Receive<M> {
  public:
   using result_type = boost::system::result<M>;
   ReceiveUntil(BehaviourActor& actor, TimePoint due, const std::source_location& where) noexcept
-      : ReceiveBase<M>(actor, where), due_(due) {}
+      : Receive<M>(actor, where), due_(due), expiry_(actor) {}
   void begin() noexcept {
-    ReceiveBase<M>::begin();
-    this->link(false);
-    this->arm(due_);
-  }
-  void expired() override {
-    expired_ = true;
-    this->resume();
+    Receive<M>::begin();
+    expiry_.begin(due_);
   }
   [[nodiscard]] result_type take() {
-    if (this->has_message()) return this->take_message();
-    if (!expired_) throw_cancelled();
+    if (!expiry_.has_expired()) return Receive<M>::take();
     return make_error_code(errc::timed_out);
   }
 
  private:
   const TimePoint due_;
-  bool expired_ = false;
+  Expiry expiry_;
 };
 
-class Sleep final : public Suspendable<Wait> {
+class Sleep final : public SuspendedWait {
  public:
   using result_type = void;
   Sleep(BehaviourActor& actor, TimePoint due, const std::source_location& where) noexcept
-      : Suspendable<Wait>(actor), due_(due), where_(where) {}
+      : SuspendedWait(actor), due_(due), where_(where) {}
   [[nodiscard]] bool ready() const {
     throw_if_unwinding();
     return false;
@@ -135,13 +115,13 @@ class Sleep final : public Suspendable<Wait> {
 };
 
 template <typename M, typename T>
-class Ask final : public Suspendable<Wait> {
+class Ask final : public SuspendedWait {
  public:
   using value_type = ReplyOf<T>;
   using result_type = AskResult<value_type>;
   Ask(BehaviourActor& actor, const Ref<M>& to, T message, Duration timeout,
       const std::source_location& where) noexcept
-      : Suspendable<Wait>(actor),
+      : SuspendedWait(actor),
         to_(to),
         message_(std::move(message)),
         timeout_(timeout),
@@ -188,11 +168,11 @@ class Ask final : public Suspendable<Wait> {
 };
 
 template <typename F, typename R>
-class Offload final : public Suspendable<Wait> {
+class Offload final : public SuspendedWait {
  public:
   using result_type = boost::system::result<R>;
   Offload(BehaviourActor& actor, F function, const std::source_location& where)
-      : Suspendable<Wait>(actor), function_(std::move(function)), where_(where) {}
+      : SuspendedWait(actor), function_(std::move(function)), where_(where) {}
 
   [[nodiscard]] bool ready() const {
     throw_if_unwinding();

@@ -61,7 +61,9 @@ struct Producers {
   /// Pushes until there is room; false: the inbox is dead, and the node was freed.
   bool push(Numbered& node) {
     for (;;) {
-      const Inbox::Push result = inbox.push(node, Lane::normal, node.bounded);
+      // As a sender does: the simple way first.
+      Inbox::Push result = inbox.try_push(node, node.bounded);
+      if (result == Inbox::Push::contended) result = inbox.push(node, Lane::normal, node.bounded);
       if (result == Inbox::Push::woke) active.store(true, std::memory_order_release);
       if (result == Inbox::Push::dead) drop(node, errc::receiver_gone);
       if (result != Inbox::Push::full) return result != Inbox::Push::dead;

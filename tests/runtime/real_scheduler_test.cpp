@@ -86,4 +86,26 @@ BOOST_AUTO_TEST_CASE(two_pumps_on_two_threads_run_every_post_once) {
   BOOST_TEST(runs == count);
 }
 
+BOOST_AUTO_TEST_CASE(a_pump_gives_away_what_it_could_only_run_after_something_long) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2});
+  std::atomic<int> meeting = 0;
+  const auto meet = [&meeting] {   // one alone would wait for ever
+    ++meeting;
+    meeting.notify_all();
+    for (int there = meeting; there < 2; there = meeting) meeting.wait(there);
+  };
+  FunctionRunnable one(meet);
+  FunctionRunnable other(meet);
+  FunctionRunnable both([&] {
+    scheduler.post(one);
+    scheduler.post(other);
+  });
+  scheduler.post(both);
+  std::thread second([&io] { io.run(); });
+  io.run();
+  second.join();
+  BOOST_TEST(meeting == 2);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
