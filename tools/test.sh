@@ -36,6 +36,6 @@ echo "test: running"
 junit=build/$preset/junit
 rm -rf "$junit" && mkdir -p "$junit"
 status=0
-ctest --preset "$preset" "${labels[@]}" --output-junit "$PWD/$junit/ctest.xml" || status=1
+ctest --preset "$preset" --parallel "$(nproc)" "${labels[@]}" --output-junit "$PWD/$junit/ctest.xml" || status=1
 python3 tests/summary.py "$junit" || status=1
 exit $status
