@@ -10,9 +10,10 @@ namespace duet::runtime::limits {
 /// enough for a neighbour.
 inline constexpr std::uint32_t activation_messages_max = 64;
 
-/// Activations a pump runs before the host gets its turn: fewer cost throughput, more make the
-/// host's own handlers late.
-inline constexpr std::uint32_t slice_activations_max = 128;
+/// Activations a pump runs before the host gets its turn. A turn costs the host's context half a
+/// microsecond, as much as a dozen light activations; so many of those take a third of the time
+/// below.
+inline constexpr std::uint32_t slice_activations_max = 1024;
 
 /// The same in time, for actors whose messages are heavy.
 inline constexpr std::uint64_t slice_ns_max = 100'000;
@@ -26,7 +27,7 @@ inline constexpr std::uint64_t worth_moving_ns = 4'000;
 inline constexpr std::uint64_t backlog_ns_max = 200'000;
 
 /// Activations that share one reading of the clock in the side records.
-inline constexpr std::uint32_t stamp_activations_max = 32;
+inline constexpr std::uint32_t stamp_activations_max = 64;
 
 /// Characters of an actor's name that its side record keeps; the rest is cut.
 inline constexpr std::size_t name_characters_max = 23;

@@ -55,20 +55,26 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   using Nanoseconds = std::chrono::nanoseconds;
 
   struct alignas(64) Pump {
-    RunnableQueue ready;      // of the thread that runs the pump
-    std::uint64_t keep = 1;   // of more than so many, half is given away to an idle pump
-    bool heavy = false;
+    RunnableQueue ready;       // of the thread that runs the pump
+    std::uint64_t keep = 1;    // of more than so many, half is given away to an idle pump
+    std::uint32_t batch = 1;   // runnables between two looks at the clock
     std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable takes, of late
     Pump* next_idle = nullptr;
 
-    void measured(Nanoseconds each) noexcept {
+    void measured(Nanoseconds together, std::uint32_t ran) noexcept {
       // A heavy one now and then keeps it high.
-      run_ns = std::max(static_cast<std::uint64_t>(each.count()), run_ns / 2);
-      heavy = run_ns * look_max > limits::slice_ns_max / 8;
-      const std::uint64_t worth = limits::backlog_ns_max / std::max<std::uint64_t>(run_ns, 1);
-      keep = run_ns >= limits::worth_moving_ns ? 1 : worth;
+      run_ns = std::max(
+          {static_cast<std::uint64_t>(together.count()) / ran, run_ns / 2, std::uint64_t{1}});
+      keep = run_ns >= limits::worth_moving_ns ? 1 : limits::backlog_ns_max / run_ns;
+      batch = batch_max;
+      if (run_ns * batch_max > look_ns) {
+        batch = static_cast<std::uint32_t>(std::max<std::uint64_t>(look_ns / run_ns, 1));
+      }
     }
   };
+
+  static constexpr std::uint32_t batch_max = 32;   // a look costs as much as a light activation
+  static constexpr std::uint64_t look_ns = limits::slice_ns_max / 8;   // so a slice ends in time
 
   State(const RealScheduler& owner_value, asio::any_io_executor executor_value,
         RealSchedulerOptions options_value)
@@ -214,12 +220,11 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     const auto end = looked + Nanoseconds(limits::slice_ns_max);
     std::uint32_t left = options.slice_max;
     while (left > 0) {
-      // Runnables until the next look at the clock; one, if they are heavy.
-      const std::uint32_t batch = std::min(left, pump.heavy ? 1 : look_max);
+      const std::uint32_t batch = std::min(left, pump.batch);
       const std::uint32_t ran = run_batch(pump, batch);
       left -= ran;
       const auto now = Clock::now();
-      if (ran > 0) pump.measured((now - std::exchange(looked, now)) / ran);
+      if (ran > 0) pump.measured(now - std::exchange(looked, now), ran);
       if (ran < batch && !refill(pump)) return false;
       if (now >= end) return true;
       if (shared_count.load(std::memory_order_relaxed) > 0) {
@@ -240,8 +245,6 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     }
     return batch;
   }
-
-  static constexpr std::uint32_t look_max = 16;   // runnables between two looks at the clock
 };
 
 RealScheduler::RealScheduler(asio::any_io_executor executor, RealSchedulerOptions options)

@@ -129,7 +129,9 @@ class Repeater {
 };
 
 /// One activation handles so many messages, one slice so many activations (runtime/limits.hpp).
-constexpr std::uint64_t slice_messages = 128 * 64;
+constexpr std::uint64_t slice_messages =
+    std::uint64_t{duet::runtime::limits::slice_activations_max} *
+    duet::runtime::limits::activation_messages_max;
 
 }   // namespace
 

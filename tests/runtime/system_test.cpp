@@ -353,8 +353,9 @@ BOOST_AUTO_TEST_CASE(a_hosts_own_handler_gets_its_turn_beside_busy_actors) {
   boost::asio::post(host.io, turn);
   host.io.run();
   BOOST_TEST(turns == 100);
-  // Between two turns lies a slice at most: 128 activations, each of at most 64 messages.
-  BOOST_TEST(host.counters().delivered <= 101U * 128U * 64U);
+  // Between two turns lies a slice at most.
+  BOOST_TEST(host.counters().delivered <= 101U * duet::runtime::limits::slice_activations_max *
+                                              duet::runtime::limits::activation_messages_max);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
