@@ -15,7 +15,8 @@ inline constexpr std::uint32_t activation_messages_max = 64;
 /// below.
 inline constexpr std::uint32_t slice_activations_max = 1024;
 
-/// The same in time, for actors whose messages are heavy.
+/// The same in time, for actors whose messages are heavy. Where light ones turn heavy, that is
+/// noticed after 32 activations at most.
 inline constexpr std::uint64_t slice_ns_max = 100'000;
 
 /// Activations that take so long are given to an idle pump one by one: moving an actor to another

@@ -64,7 +64,7 @@ ThreadBlock& Arena::block_of_thread() {
   const std::uint32_t index = thread_index();
   const std::lock_guard guard(blocks_lock_);
   if (blocks_.size() <= index) blocks_.resize(index + 1);
-  if (blocks_[index] == nullptr) blocks_[index] = std::make_unique<ThreadBlock>(*this);
+  if (blocks_[index] == nullptr) blocks_[index] = std::make_unique<ThreadBlock>();
   return *blocks_[index];
 }
 

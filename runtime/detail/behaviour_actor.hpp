@@ -24,8 +24,6 @@
 
 namespace duet::runtime::detail {
 
-class BehaviourActor;
-
 [[noreturn]] void throw_cancelled();
 
 /// A wait of a coroutine; it lies in the frame that awaits it.

@@ -155,8 +155,7 @@ enum class Put : std::uint8_t {
   run_here   ///< an idle receiver that wants it runs at once
 };
 
-/// A message for an actor that is gone, or whose mailbox has no room: counted, and destroyed with
-/// that reason.
+/// A message for an actor that is gone: counted, and destroyed with that reason.
 template <typename T>
 [[nodiscard, gnu::noinline]] errc receiver_gone(Core* core, T message) {
   if (core != nullptr) core->count(DeadLetter::receiver_gone, type_row<T>);

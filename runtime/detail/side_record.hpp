@@ -86,6 +86,7 @@ class SideRecord {
     for (auto* count : {&others_taken, &normal_peak, &urgent_depth, &urgent_peak}) {
       count->store(0, std::memory_order_relaxed);
     }
+    last_seen = 0;
   }
 
   [[nodiscard]] Activity activity() const noexcept {

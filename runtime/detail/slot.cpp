@@ -62,11 +62,15 @@ class Activation {
   [[gnu::noinline]] void keep_outer() noexcept {
     outer_generation_ = state_.generation;
     outer_arena_ = state_.arena;
+    outer_message_ = state_.message;
+    outer_spent_ = std::exchange(state_.spent, nullptr);
   }
   [[gnu::noinline]] void restore_outer() noexcept {
     if (state_.arena != outer_arena_) enter(*outer_arena_);
     state_.slot = outer_;
     state_.generation = outer_generation_;
+    state_.message = outer_message_;
+    state_.spent = outer_spent_;
     state_.block->running.store(outer_, std::memory_order_relaxed);
   }
   [[gnu::noinline]] void enter(Arena& arena) noexcept {
@@ -78,6 +82,8 @@ class Activation {
   Slot* const outer_;   // a host may run its context inside of an actor
   std::uint64_t outer_generation_ = 0;
   Arena* outer_arena_ = nullptr;
+  const MessageHeader* outer_message_ = nullptr;
+  Node* outer_spent_ = nullptr;
 };
 
 }   // namespace
@@ -155,7 +161,7 @@ void Slot::make_ready() noexcept {
   arena_.core().make_ready(*this);
 }
 
-/// What is usual: from the inbox, of this life, without a deadline. Nothing was changed where it
+/// What is usual: from the inbox, of this life, without a deadline. Nothing was taken where it
 /// leaves the rest to the slow way.
 MessageHeader* Slot::next_message() noexcept {
   if (!urgent_.empty() || !normal_.empty()) [[unlikely]]
@@ -224,15 +230,15 @@ errc Slot::woken(bool others) noexcept {
 }
 
 errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
-  ThreadState& state = thread_state();
-  if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) {
-    return put_slowly(node, bounded);
-  }
   const Inbox::Push result = inbox_.push(node, lane, bounded);
   if (result == Inbox::Push::queued) return errc{};
   if (result != Inbox::Push::woke) return undelivered(node, result);
-  if (lane == Lane::normal && !bounded) add(side_.others_taken, ~0U);
+  const bool others = lane == Lane::normal && !bounded;
+  ThreadState& state = thread_state();
+  if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) return woken(others);
+  if (others) add(side_.others_taken, ~0U);
   Scheduler& scheduler = arena_.core().scheduler();
+  scheduler.work_started();   // until what becomes ready is posted
   RunnableQueue ready;
   state.ready = &ready;
   state.ready_of = &scheduler;
@@ -240,6 +246,7 @@ errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
   run();
   state.ready_of = nullptr;
   if (!ready.empty()) scheduler.post_all(ready);
+  scheduler.work_finished();
   return errc{};
 }
 

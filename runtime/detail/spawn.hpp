@@ -9,7 +9,6 @@
 #include "runtime/ref.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/co_spawn.hpp>
 
 #include <optional>

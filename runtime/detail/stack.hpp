@@ -65,8 +65,9 @@ class RootStack final : public AsioStack {
 
   void resume() { run(*std::exchange(parked_, nullptr)); }
 
-  /// Of the frame that will go on.
+  /// Of the frame that will go on, if it waits for something of ours.
   void prefetch() const noexcept {
+    if (parked_ == nullptr) return;
     const auto* const frame = reinterpret_cast<const std::byte*>(parked_);
     for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(frame + line, 1);
   }

@@ -9,15 +9,11 @@
 
 namespace duet::runtime::detail {
 
-class Arena;
 class Slot;
 
 /// Written by one thread at a time, without a lock and without sharing a cache line; read by
 /// anyone. It belongs to an arena and to a thread's index.
 struct alignas(64) ThreadBlock {
-  explicit ThreadBlock(const Arena& owner) noexcept : arena(owner) {}
-
-  const Arena& arena;
   std::atomic<Slot*> running = nullptr;   // the actor that the thread runs now
   std::array<std::atomic<std::uint64_t>, TypeRow::rows_max> handled{};   // messages, by type
 

@@ -53,7 +53,11 @@ class Expiry final : public Wait {
     link(false);
     arm(due);
   }
-  [[nodiscard]] bool has_expired() const noexcept { return expired_; }
+  /// The wait is over: another may begin before we are destroyed. True: it was by our time.
+  [[nodiscard]] bool end() noexcept {
+    if (linked()) unlink();
+    return expired_;
+  }
 
   void expired() override {
     expired_ = true;
@@ -78,7 +82,7 @@ class ReceiveUntil final : public Receive<M> {
     expiry_.begin(due_);
   }
   [[nodiscard]] result_type take() {
-    if (!expiry_.has_expired()) return Receive<M>::take();
+    if (!expiry_.end()) return Receive<M>::take();
     return make_error_code(errc::timed_out);
   }
 

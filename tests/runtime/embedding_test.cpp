@@ -358,6 +358,35 @@ BOOST_AUTO_TEST_CASE(a_system_is_made_used_and_destroyed_inside_handlers_of_the_
   BOOST_TEST(!system.has_value());
 }
 
+BOOST_AUTO_TEST_CASE(an_actor_runs_another_context_while_it_handles_a_message) {
+  class Nesting final : public HandlerActor<Nesting, std::variant<Cancel>> {
+   public:
+    Nesting(Host& inner, std::uint64_t& same) : inner_(inner), same_(same) {}
+    void on(Cancel cancel) {
+      const std::uint64_t id = envelope().id;
+      inner_.run_ready();
+      if (envelope().id == id && cancel.number == 7) ++same_;
+    }
+
+   private:
+    Host& inner_;
+    std::uint64_t& same_;
+  };
+  std::vector<std::string> log;
+  std::uint64_t same = 0;
+  Host inner;
+  Host outer;
+  const auto recorder = inner.system.spawn<Recorder>("recorder", log);
+  const auto nesting = outer.system.spawn<Nesting>("nesting", inner, same);
+  for (int i = 0; i < 3; ++i) {
+    recorder.send(Cancel{i});   // urgent, as the outer one: both lie in lists of their activations
+    nesting.send(Cancel{7});
+  }
+  outer.run_ready();
+  BOOST_TEST(same == 3U);
+  BOOST_TEST(log.size() == 3U);
+}
+
 BOOST_AUTO_TEST_CASE(an_actor_makes_and_destroys_a_system_of_its_own) {
   std::atomic<int> count = 0;
   asio::io_context io;

@@ -31,6 +31,18 @@ Behaviour limited_receiver(Self<Plain> self, Strings* log) {
   }
 }
 
+duet::runtime::Async<> pause(Self<Plain> self, int number) {
+  co_await self.sleep(std::chrono::milliseconds(number));
+}
+
+Behaviour received_within_an_expression(Self<Plain> self, Strings* log) {
+  // What was received lives on while the other await waits for longer than the limit.
+  co_await pause(self, std::get<Result>(*co_await self.receive_for(10ms)).number);
+  log->push_back("paused");
+  static_cast<void>(co_await self.receive());
+  log->push_back("received");
+}
+
 using Timed = std::variant<Work, Result, Cancel>;
 
 class TimerActor final : public duet::runtime::HandlerActor<TimerActor, Timed> {
@@ -113,6 +125,21 @@ BOOST_AUTO_TEST_CASE(a_handler_actors_timers_come_as_messages_and_can_be_cancell
   run_ready();
   BOOST_TEST(log == (Strings{"work 1", "cancelled", "work 3", "too late"}),
              boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_ends_with_its_receive_though_the_expression_goes_on) {
+  const auto actor = system.spawn("actor", received_within_an_expression, &log);
+  run_ready();
+  actor.send(Result{50});
+  run_ready();
+  BOOST_TEST(clock.armed() == 1U);   // of the sleep alone
+  advance(20ms);
+  BOOST_TEST(log.empty());
+  advance(30ms);
+  BOOST_TEST(log == Strings{"paused"}, boost::test_tools::per_element());
+  actor.send(Result{1});
+  run_ready();
+  BOOST_TEST(log.back() == "received");
 }
 
 BOOST_AUTO_TEST_CASE(timers_that_are_due_come_before_messages_that_wait) {
