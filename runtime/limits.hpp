@@ -27,6 +27,10 @@ inline constexpr std::uint64_t worth_moving_ns = 4'000;
 /// pump that has them, whose processor holds them, than by a thread that must be woken.
 inline constexpr std::uint64_t backlog_ns_max = 200'000;
 
+/// A busy pump takes from the shared list this often, so that no ready actor starves there; not at
+/// once, because what it has given away itself lies there until the woken pump comes.
+inline constexpr std::uint32_t shared_look_activations = 32;
+
 /// Activations that share one reading of the clock in the side records.
 inline constexpr std::uint32_t stamp_activations_max = 64;
 

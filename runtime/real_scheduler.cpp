@@ -55,9 +55,10 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   using Nanoseconds = std::chrono::nanoseconds;
 
   struct alignas(64) Pump {
-    RunnableQueue ready;       // of the thread that runs the pump
-    std::uint64_t keep = 1;    // of more than so many, half is given away to an idle pump
-    std::uint32_t batch = 1;   // runnables between two looks at the clock
+    RunnableQueue ready;            // of the thread that runs the pump
+    std::uint64_t keep = 1;         // of more than so many, half is given away to an idle pump
+    std::uint32_t batch = 1;        // runnables between two looks at the clock
+    std::uint32_t since_look = 0;   // runnables since it took from the shared list
     std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable takes, of late
     Pump* next_idle = nullptr;
 
@@ -227,7 +228,10 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
       if (ran > 0) pump.measured(now - std::exchange(looked, now), ran);
       if (ran < batch && !refill(pump)) return false;
       if (now >= end) return true;
-      if (shared_count.load(std::memory_order_relaxed) > 0) {
+      pump.since_look += ran;
+      if (pump.since_look >= limits::shared_look_activations) {
+        pump.since_look = 0;
+        if (shared_count.load(std::memory_order_relaxed) == 0) continue;
         const std::lock_guard lock(mutex);
         take_share(pump);
       }
