@@ -227,16 +227,19 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
       const auto now = Clock::now();
       if (ran > 0) pump.measured(now - std::exchange(looked, now), ran);
       if (ran < batch && !refill(pump)) return false;
-      if (now >= end) return true;
-      pump.since_look += ran;
-      if (pump.since_look >= limits::shared_look_activations) {
-        pump.since_look = 0;
-        if (shared_count.load(std::memory_order_relaxed) == 0) continue;
-        const std::lock_guard lock(mutex);
-        take_share(pump);
-      }
+      const bool over = now >= end;
+      pump.since_look += over ? limits::shared_look_activations / 2 : ran;   // two slices at most
+      if (pump.since_look >= limits::shared_look_activations) look_at_shared(pump);
+      if (over) return true;
     }
     return true;
+  }
+
+  void look_at_shared(Pump& pump) noexcept {
+    pump.since_look = 0;
+    if (shared_count.load(std::memory_order_relaxed) == 0) return;
+    const std::lock_guard lock(mutex);
+    take_share(pump);
   }
 
   [[nodiscard]] std::uint32_t run_batch(Pump& pump, std::uint32_t batch) noexcept {
