@@ -19,7 +19,7 @@
 // True where 256-bit vectors hold the eight lanes; else two of 128 bits, or eight single ones.
 #undef DUET_LANES_AVX2
 #undef DUET_LANES_SSE
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 #define DUET_LANES_AVX2 1
 #elif HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3
 #define DUET_LANES_SSE 1

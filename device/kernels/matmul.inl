@@ -34,12 +34,8 @@ HWY_INLINE void put(const Matmul& m, std::uint32_t row, std::uint32_t token, flo
 /// x, which has no -128.
 HWY_INLINE __m256i add_products(__m256i acc, __m256i magnitude, __m256i w, __m256i x) {
   const __m256i signed_x = _mm256_sign_epi8(x, w);
-#if HWY_TARGET == HWY_AVX3_DL
-  return _mm256_dpbusd_epi32(acc, magnitude, signed_x);
-#else
   const __m256i pairs = _mm256_maddubs_epi16(magnitude, signed_x);
   return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-#endif
 }
 
 HWY_INLINE __m256i load256(const void* from) {
