@@ -279,9 +279,10 @@ void RealScheduler::post(Runnable& runnable) noexcept {
 void RealScheduler::post_all(RunnableQueue& runnables) noexcept {
   if (detail::thread_state().ready_of == this) {
     while (Runnable* runnable = runnables.pop()) post(*runnable);
-  } else if (!runnables.empty()) {
-    state_->post_shared(runnables);
+    return;
   }
+  if (!runnables.empty()) state_->post_shared(runnables);
+  state_->work_changed();   // while the runnables were collected, perhaps
 }
 
 void RealScheduler::close() noexcept {

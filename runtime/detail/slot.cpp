@@ -238,15 +238,15 @@ errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
   if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) return woken(others);
   if (others) add(side_.others_taken, ~0U);
   Scheduler& scheduler = arena_.core().scheduler();
-  scheduler.work_started();   // until what becomes ready is posted
   RunnableQueue ready;
   state.ready = &ready;
   state.ready_of = &scheduler;
-  state.stamps_left = 0;   // this thread's stamp may be of any age
+  state.slice_of = &scheduler;   // work that ends in here holds run() until what is ready is posted
+  state.stamps_left = 0;         // this thread's stamp may be of any age
   run();
   state.ready_of = nullptr;
-  if (!ready.empty()) scheduler.post_all(ready);
-  scheduler.work_finished();
+  state.slice_of = nullptr;
+  scheduler.post_all(ready);
   return errc{};
 }
 
