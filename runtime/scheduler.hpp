@@ -63,7 +63,8 @@ class Scheduler {
   /// Makes `runnable` ready; it runs once for each post. Any thread. It must not be ready already.
   virtual void post(Runnable& runnable) noexcept = 0;
 
-  /// Posts all, in order, waking the host once.
+  /// Posts all, in order, waking the host once. May be empty: then outstanding work that changed
+  /// while runnables were collected is looked at, no more.
   virtual void post_all(RunnableQueue& runnables) noexcept {
     while (Runnable* runnable = runnables.pop()) post(*runnable);
   }

@@ -28,7 +28,7 @@ struct ThreadState {
   // completion thread.
   RunnableQueue* ready = nullptr;
   const Scheduler* ready_of = nullptr;
-  const Scheduler* slice_of = nullptr;      // whose pump this thread runs
+  const Scheduler* slice_of = nullptr;      // who sees later to work that changes here
   std::uint32_t stamps_left = 0;            // activations that may still use `stamp`
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
