@@ -1,6 +1,9 @@
 // limits.hpp: the bounds of the runtime, each with its reason.
 #pragma once
 
+#include "runtime/time.hpp"
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,6 +36,10 @@ inline constexpr std::uint32_t shared_look_activations = 32;
 
 /// Activations that share one reading of the clock in the side records.
 inline constexpr std::uint32_t stamp_activations_max = 64;
+
+/// What a coarse clock may be behind: a tick of the kernel is 10 ms at most, and a tick may be
+/// late.
+inline constexpr Duration coarse_clock_lag = std::chrono::milliseconds(100);
 
 /// Characters of an actor's name that its side record keeps; the rest is cut.
 inline constexpr std::size_t name_characters_max = 23;

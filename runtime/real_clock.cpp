@@ -2,6 +2,7 @@
 #include "runtime/real_clock.hpp"
 
 #include "runtime/assert.hpp"
+#include "runtime/short_lock.hpp"
 #include "runtime/timer_heap.hpp"
 
 #include <boost/asio/defer.hpp>
@@ -15,7 +16,7 @@ namespace duet::runtime {
 struct RealClock::State : std::enable_shared_from_this<State> {
   explicit State(const boost::asio::any_io_executor& executor) : asio_timer(executor) {}
 
-  std::mutex mutex;
+  ShortLock mutex;   // longer only when the Asio timer is set anew
   TimerHeap heap;
   boost::asio::steady_timer asio_timer;
   TimePoint waited_for = TimePoint::max();   // what asio_timer is set to; max: it is not waited for
@@ -74,6 +75,16 @@ RealClock::~RealClock() {
 
 TimePoint RealClock::now() const noexcept {
   return std::chrono::steady_clock::now();
+}
+
+TimePoint RealClock::coarse_now() const noexcept {
+#if defined(__linux__)   // where steady_clock is CLOCK_MONOTONIC; a fifth of its cost
+  timespec time{};
+  if (clock_gettime(CLOCK_MONOTONIC_COARSE, &time) == 0) {
+    return TimePoint(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
+#endif
+  return now();
 }
 
 WallTime RealClock::wall_now() const noexcept {

@@ -18,6 +18,7 @@ class RealClock final : public Clock {
 
   [[nodiscard]] TimePoint now() const noexcept override;
   [[nodiscard]] WallTime wall_now() const noexcept override;
+  [[nodiscard]] TimePoint coarse_now() const noexcept override;
   void arm(Timer& timer, TimePoint due) override;
   bool cancel(Timer& timer) noexcept override;
 

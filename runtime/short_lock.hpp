@@ -6,9 +6,9 @@
 
 namespace duet::runtime {
 
-/// For critical sections of a few dozen instructions that call nothing outside. It never decides an
-/// order that behaviour may depend on, so it is fit for code that the simulator runs (there, nobody
-/// ever waits). Satisfies Lockable.
+/// For critical sections of a few dozen instructions that call nothing outside, or do so rarely. It
+/// never decides an order that behaviour may depend on, so it is fit for code that the simulator
+/// runs (there, nobody ever waits). Satisfies Lockable.
 class ShortLock {
  public:
   void lock() noexcept {

@@ -39,6 +39,18 @@ BOOST_AUTO_TEST_CASE(timers_expire_in_order_not_before_their_time_and_run_return
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(the_coarse_clock_is_behind_the_other_and_not_far) {
+  boost::asio::io_context io;
+  const duet::runtime::RealClock clock(io.get_executor());
+  for (int i = 0; i < 1000; ++i) {
+    const auto coarse = clock.coarse_now();
+    const auto now = clock.now();
+    BOOST_TEST_REQUIRE((coarse <= now));
+    BOOST_TEST_REQUIRE(
+        (now - coarse < std::chrono::seconds(10)));   // of the same origin; the machine may be slow
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_cancelled_timer_does_not_expire_and_the_next_one_does) {
   boost::asio::io_context io;
   duet::runtime::RealClock clock(io.get_executor());
