@@ -59,18 +59,21 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     std::uint64_t keep = 1;         // of more than so many, half is given away to an idle pump
     std::uint32_t batch = 1;        // runnables between two looks at the clock
     std::uint32_t since_look = 0;   // runnables since it took from the shared list
-    std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable takes, of late
+    std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable of the last batch took
+    std::uint64_t heavy_ns = 0;   // the same, but falling slowly: one after the other may be heavy
     Pump* next_idle = nullptr;
 
     void measured(Nanoseconds together, std::uint32_t ran) noexcept {
-      // A heavy one now and then keeps it high.
-      run_ns = std::max(
-          {static_cast<std::uint64_t>(together.count()) / ran, run_ns / 2, std::uint64_t{1}});
-      keep = run_ns >= limits::worth_moving_ns ? 1 : limits::backlog_ns_max / run_ns;
+      const std::uint64_t before = run_ns;
+      run_ns = std::max(static_cast<std::uint64_t>(together.count()) / ran, std::uint64_t{1});
+      heavy_ns = std::max(run_ns, heavy_ns / 2);
       batch = batch_max;
-      if (run_ns * batch_max > look_ns) {
-        batch = static_cast<std::uint32_t>(std::max<std::uint64_t>(look_ns / run_ns, 1));
+      if (heavy_ns * batch_max > look_ns) {
+        batch = static_cast<std::uint32_t>(std::max<std::uint64_t>(look_ns / heavy_ns, 1));
       }
+      // One that makes a thousand light ones ready is heavy itself; they are not.
+      const std::uint64_t waiting_ns = std::min(before, run_ns);
+      keep = waiting_ns >= limits::worth_moving_ns ? 1 : limits::backlog_ns_max / waiting_ns;
     }
   };
 
@@ -104,7 +107,8 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   bool closed = false;
   std::condition_variable slice_ended;
 
-  std::atomic<std::uint64_t> work = 0;
+  // Started and not finished, but for what slices have not settled yet; so it may be below zero.
+  std::atomic<std::int64_t> work = 0;
   std::optional<asio::any_io_executor> tracked;   // holds the host's run() while work > 0
 
   void post_pump(Pump& pump, bool goes_on = false) {
@@ -175,25 +179,35 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     return true;
   }
 
-  void end_slice() noexcept {
+  void end_slice(std::int64_t work_change) noexcept {
     std::optional<asio::any_io_executor>
         released;   // destroyed after the lock: it may wake the host
     const std::lock_guard lock(mutex);
-    track(released);
+    track(work_change, released);
     if (--running == 0 && closed) slice_ended.notify_all();
   }
 
-  /// From none to some, or back.
-  void work_changed() noexcept {
-    if (detail::thread_state().slice_of == &owner) return;
-    std::optional<asio::any_io_executor> released;
-    const std::lock_guard lock(mutex);
-    track(released);
+  /// `by` more outside of slices. A slice holds the host's run() itself and settles at its end what
+  /// has changed in it: so most work costs no lock.
+  void work_changed(std::int64_t by) noexcept {
+    detail::ThreadState& here = detail::thread_state();
+    if (here.slice_of == &owner) {
+      here.work_change += by;
+      return;
+    }
+    const std::int64_t before = work.fetch_add(by, std::memory_order_acq_rel);
+    if ((before > 0) != (before + by > 0)) settle(0);
   }
 
-  /// With the lock: the host's run() is held if there is work.
-  void track(std::optional<asio::any_io_executor>& released) noexcept {
-    if (work.load(std::memory_order_relaxed) == 0) {
+  void settle(std::int64_t change) noexcept {
+    std::optional<asio::any_io_executor> released;
+    const std::lock_guard lock(mutex);
+    track(change, released);
+  }
+
+  /// With the lock: counts `change`; the host's run() is held if there is work.
+  void track(std::int64_t change, std::optional<asio::any_io_executor>& released) noexcept {
+    if (work.fetch_add(change, std::memory_order_acq_rel) + change <= 0) {
       released.swap(tracked);
     } else if (!tracked.has_value() && !closed) {
       tracked = asio::prefer(executor, asio::execution::outstanding_work.tracked);
@@ -205,6 +219,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     detail::ThreadState& here = detail::thread_state();
     const Scheduler* const outer = std::exchange(here.ready_of, &owner);
     const Scheduler* const outer_slice = std::exchange(here.slice_of, &owner);
+    const std::int64_t outer_change = std::exchange(here.work_change, 0);
     RunnableQueue* const outer_ready = std::exchange(here.ready, &pump.ready);
     here.stamps_left = 0;
     const bool more = run_ready(pump);
@@ -212,7 +227,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     here.slice_of = outer_slice;
     here.ready = outer_ready;
     if (more) post_pump(pump, true);
-    end_slice();
+    end_slice(std::exchange(here.work_change, outer_change));
   }
 
   /// True when the slice is over though more may be ready.
@@ -282,7 +297,9 @@ void RealScheduler::post_all(RunnableQueue& runnables) noexcept {
     return;
   }
   if (!runnables.empty()) state_->post_shared(runnables);
-  state_->work_changed();   // while the runnables were collected, perhaps
+  // While the runnables were collected, perhaps.
+  const std::int64_t change = std::exchange(detail::thread_state().work_change, 0);
+  if (change != 0) state_->settle(change);
 }
 
 void RealScheduler::close() noexcept {
@@ -299,17 +316,12 @@ void RealScheduler::close() noexcept {
   state_->tracked.reset();
 }
 
-// A slice holds the host's run() itself, and its end sees to what follows: so work that begins or
-// ends there costs no lock.
-
 void RealScheduler::work_started() noexcept {
-  if (state_->work.fetch_add(1, std::memory_order_relaxed) == 0) state_->work_changed();
+  state_->work_changed(1);
 }
 
 void RealScheduler::work_finished() noexcept {
-  const std::uint64_t before = state_->work.fetch_sub(1, std::memory_order_acq_rel);
-  DUET_ASSERT(before > 0);
-  if (before == 1) state_->work_changed();
+  state_->work_changed(-1);
 }
 
 }   // namespace duet::runtime

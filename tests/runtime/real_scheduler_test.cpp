@@ -68,6 +68,49 @@ BOOST_AUTO_TEST_CASE(outstanding_work_holds_the_hosts_run) {
   BOOST_TEST(delivered);
 }
 
+BOOST_AUTO_TEST_CASE(work_that_begins_or_ends_in_a_slice_is_counted_when_the_slice_ends) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {});
+  FunctionRunnable begin([&] { scheduler.work_started(); });
+  FunctionRunnable finish([&] { scheduler.work_finished(); });
+  FunctionRunnable both([&] {
+    scheduler.work_started();
+    std::thread other([&] { scheduler.work_finished(); });   // counted before it has begun
+    other.join();
+  });
+
+  scheduler.post(begin);
+  io.poll();
+  BOOST_TEST(!io.stopped());
+  scheduler.work_finished();
+  io.poll();
+  BOOST_TEST(io.stopped());
+
+  io.restart();
+  scheduler.work_started();
+  scheduler.post(finish);
+  io.poll();
+  BOOST_TEST(io.stopped());
+
+  io.restart();
+  scheduler.post(both);
+  io.poll();
+  BOOST_TEST(io.stopped());
+
+  io.restart();
+  scheduler.work_started();
+  scheduler.post(both);
+  scheduler.post(begin);
+  io.poll();
+  BOOST_TEST(!io.stopped());
+  scheduler.work_finished();
+  BOOST_TEST(io.poll() == 0U);
+  BOOST_TEST(!io.stopped());
+  scheduler.work_finished();
+  io.poll();
+  BOOST_TEST(io.stopped());
+}
+
 BOOST_AUTO_TEST_CASE(two_pumps_on_two_threads_run_every_post_once) {
   boost::asio::io_context io;
   duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2, .slice_max = 4});
