@@ -144,8 +144,9 @@ Address Core::spawn(const ActorOptions& options, ActorBase& actor) {
   birth.number = spawned_.fetch_add(1, std::memory_order_relaxed) + 1;
   birth.runs_inline = options.run_on_completion_thread;
   birth.supervised = options.supervised;
-  if (state.inside(*arena_)) birth.parent = Address(state.slot, state.generation);
-  const std::uint64_t generation = slot.open(birth, clock_->now());
+  const bool child = state.inside(*arena_);
+  if (child) birth.parent = Address(state.slot, state.generation);
+  const std::uint64_t generation = slot.open(birth, child ? state.stamp : clock_->now());
   if (options.first_watcher != nullptr) slot.monitors().add(*options.first_watcher);
   // A stop that began meanwhile may have looked at this slot before it was open.
   const Address address(&slot, generation);

@@ -63,23 +63,23 @@ TimerNode::TimerNode(Slot& slot, std::uint64_t life, Pending& owner) noexcept
 
 void TimerNode::expired() noexcept {
   const Inside inside(slot_.arena());
-  if (!inside || !slot_.push(*this)) release(1);
+  if (!inside || !slot_.push(*this)) release();
 }
 
 void TimerNode::run(Node& node, ActorBase&) {
   auto& timer = static_cast<TimerNode&>(node);
   Pending* const owner = timer.owner_;
   if (owner != nullptr) std::exchange(owner->timer_, nullptr)->forget(false);
-  timer.release(1);
+  timer.release();
   if (owner != nullptr) owner->expired();
 }
 
 void TimerNode::drop(Node& node, errc) noexcept {
-  static_cast<TimerNode&>(node).release(1);
+  static_cast<TimerNode&>(node).release();
 }
 
-void TimerNode::release(std::uint32_t holds) noexcept {
-  if (holds_.fetch_sub(holds, std::memory_order_acq_rel) == holds) detail::destroy(this);
+void TimerNode::release() noexcept {
+  if (holds_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(this);
 }
 
 }   // namespace duet::runtime::detail

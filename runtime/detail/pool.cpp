@@ -107,7 +107,9 @@ void Pool::open(Shelf& shelf, std::size_t size_class) {
   if (ended_) return;
   static thread_local PoolFlush flush_at_exit;
   static_cast<void>(&flush_at_exit);
-  shelf.count_max = chain_length(size_class);
+  // More than a fresh chain: who takes one, and then now and then frees what another thread took,
+  // is not at the border where each free is a trade.
+  shelf.count_max = 2 * chain_length(size_class);
 }
 
 void Pool::flush() noexcept {

@@ -3,6 +3,7 @@
 
 #include "runtime/clock.hpp"
 #include "runtime/detail/node.hpp"
+#include "runtime/detail/pool.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -25,14 +26,15 @@ class TimerNode final : public Timer, public Node {
   /// The actor lets go; `cancelled` says that the clock does so too.
   void forget(bool cancelled) noexcept {
     owner_ = nullptr;
-    release(cancelled ? 2 : 1);
+    if (cancelled) return destroy(this);   // the clock will not touch it again
+    release();
   }
 
  private:
   static void run(Node& node, ActorBase& actor);
   static void drop(Node& node, errc reason) noexcept;
   static const NodeOps node_ops;
-  void release(std::uint32_t holds) noexcept;
+  void release() noexcept;
 
   Slot& slot_;
   Pending* owner_;   // of the actor's strand
