@@ -108,11 +108,10 @@ class Inbox {
     return {before->next.load(std::memory_order_acquire), before, last == first - spent};
   }
   /// Takes what front() said.
-  [[nodiscard, gnu::always_inline]] Node* spend(const Front& front) noexcept {
-    first_.store(reinterpret_cast<std::uintptr_t>(front.node) | spent, std::memory_order_relaxed);
-    __builtin_prefetch(front.node->after());   // comes while this one is handled
-    if (front.spent != nullptr) free_node(*front.spent);
-    return front.node;
+  [[gnu::always_inline]] void spend(Node& front, Node* spent_before) noexcept {
+    first_.store(reinterpret_cast<std::uintptr_t>(&front) | spent, std::memory_order_relaxed);
+    __builtin_prefetch(front.after());   // comes while this one is handled
+    if (spent_before != nullptr) free_node(*spent_before);
   }
   /// Takes the oldest of the normal lane, or null.
   [[nodiscard]] Node* pop() noexcept {
@@ -122,7 +121,8 @@ class Inbox {
       oldest.node = oldest.spent == nullptr ? reinterpret_cast<Node*>(await_link(first_))
                                             : await_link(oldest.spent->next);
     }
-    return spend(oldest);
+    spend(*oldest.node, oldest.spent);
+    return oldest.node;
   }
 
   /// Takes the rest of the normal lane, so that the actor may become idle although it leaves

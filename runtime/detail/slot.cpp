@@ -33,58 +33,20 @@ detail::Core& ActorBase::core() const noexcept {
 namespace detail {
 namespace {
 
-/// Who runs on this thread, for the time of one activation.
-class Activation {
- public:
-  Activation(Slot& slot, std::uint64_t generation) noexcept
-      : state_(thread_state()), outer_(state_.slot) {
-    if (outer_ != nullptr) [[unlikely]]
-      keep_outer();
-    if (state_.arena != &slot.arena()) [[unlikely]]
-      enter(slot.arena());
-    state_.slot = &slot;
-    state_.generation = generation;
-    state_.block->running.store(&slot, std::memory_order_relaxed);
-  }
-  Activation(const Activation&) = delete;
-  Activation& operator=(const Activation&) = delete;
-  ~Activation() {
-    if (state_.spent != nullptr) [[unlikely]]
-      free_node(*std::exchange(state_.spent, nullptr));
-    state_.block->running.store(nullptr, std::memory_order_relaxed);
-    state_.slot = nullptr;
-    if (outer_ != nullptr) [[unlikely]]
-      restore_outer();
-  }
-  [[nodiscard]] ThreadState& state() const noexcept { return state_; }
-
- private:
-  [[gnu::noinline]] void keep_outer() noexcept {
-    outer_generation_ = state_.generation;
-    outer_arena_ = state_.arena;
-    outer_message_ = state_.message;
-    outer_spent_ = std::exchange(state_.spent, nullptr);
-  }
-  [[gnu::noinline]] void restore_outer() noexcept {
-    if (state_.arena != outer_arena_) enter(*outer_arena_);
-    state_.slot = outer_;
-    state_.generation = outer_generation_;
-    state_.message = outer_message_;
-    state_.spent = outer_spent_;
-    state_.block->running.store(outer_, std::memory_order_relaxed);
-  }
-  [[gnu::noinline]] void enter(Arena& arena) noexcept {
-    state_.arena = &arena;
-    state_.block = &arena.block_of_thread();
-  }
-
-  ThreadState& state_;
-  Slot* const outer_;   // a host may run its context inside of an actor
-  std::uint64_t outer_generation_ = 0;
-  Arena* outer_arena_ = nullptr;
-  const MessageHeader* outer_message_ = nullptr;
-  Node* outer_spent_ = nullptr;
+/// What of a thread's state belongs to the activation that runs.
+struct Outer {
+  Slot* slot;
+  std::uint64_t generation;
+  Arena* arena;
+  ThreadBlock* block;
+  const MessageHeader* message;
+  Node* spent;
 };
+
+void enter(ThreadState& state, Arena& arena) noexcept {
+  state.arena = &arena;
+  state.block = &arena.block_of_thread();
+}
 
 }   // namespace
 
@@ -111,18 +73,45 @@ std::uint64_t Slot::open(const Birth& birth, TimePoint now) noexcept {
   return generation;
 }
 
+inline void Slot::run_here(ThreadState& state) noexcept {
+  if (state.arena != &arena_) [[unlikely]]
+    enter(state, arena_);
+  state.slot = this;
+  state.generation = generation_.load(std::memory_order_relaxed);
+  state.block->running.store(this, std::memory_order_relaxed);
+  side_.enter(Activity::running, arena_.core().stamp(state));
+  const ActorBase::Outcome outcome = actor_->activate();
+  if (outcome == ActorBase::Outcome::ended) [[unlikely]]
+    end();
+  // Unless it may go on, nothing of the actor may be touched any more.
+  if (state.spent != nullptr) [[unlikely]]
+    free_node(*std::exchange(state.spent, nullptr));
+  state.block->running.store(nullptr, std::memory_order_relaxed);
+  state.slot = nullptr;
+  if (outcome == ActorBase::Outcome::again) make_ready();
+}
+
 void Slot::run() noexcept {
   const auto* const object = reinterpret_cast<const std::byte*>(actor_);
   for (std::size_t line = 0; line < 192; line += 64) __builtin_prefetch(object + line, 1);
-  ActorBase::Outcome outcome;
-  {
-    const Activation activation(*this, generation_.load(std::memory_order_relaxed));
-    side_.enter(Activity::running, arena_.core().stamp(activation.state()));
-    outcome = actor_->activate();
-    if (outcome == ActorBase::Outcome::ended) [[unlikely]]
-      end();
-  }
-  if (outcome == ActorBase::Outcome::again) make_ready();
+  ThreadState& state = thread_state();
+  if (state.slot != nullptr) [[unlikely]]
+    return run_inside_another(state);
+  run_here(state);
+}
+
+/// A host may run its context inside of an actor.
+void Slot::run_inside_another(ThreadState& state) noexcept {
+  const Outer outer{state.slot,  state.generation, state.arena,
+                    state.block, state.message,    std::exchange(state.spent, nullptr)};
+  run_here(state);
+  state.slot = outer.slot;
+  state.generation = outer.generation;
+  state.arena = outer.arena;
+  state.block = outer.block;
+  state.message = outer.message;
+  state.spent = outer.spent;
+  state.block->running.store(outer.slot, std::memory_order_relaxed);
 }
 
 void Slot::end() noexcept {
@@ -157,24 +146,20 @@ void Slot::end() noexcept {
 void Slot::make_ready() noexcept {
   // The activation's lines come while its turn comes.
   const auto* const begin = reinterpret_cast<const std::byte*>(this);
-  for (std::size_t line = 64; line < sizeof(Slot); line += 64) __builtin_prefetch(begin + line, 1);
+  for (const std::size_t line : {64, 128}) __builtin_prefetch(begin + line, 1);
   arena_.core().make_ready(*this);
 }
 
-/// What is usual: from the inbox, of this life, without a deadline. Nothing was taken where it
-/// leaves the rest to the slow way.
-MessageHeader* Slot::next_message() noexcept {
-  if (!urgent_.empty() || !normal_.empty()) [[unlikely]]
-    return next_message_slowly();
-  const Inbox::Front front = inbox_.front();
-  if (front.node == nullptr) return front.dry ? nullptr : next_message_slowly();
-  const NodeOps& ops = *front.node->ops;
-  if (!ops.plain || front.node->generation != generation_.load(std::memory_order_relaxed) ||
-      (inbox_.moved(side_.last_seen) && is_peak(*front.node))) [[unlikely]] {
+/// Nothing was taken where it leaves the rest to the slow way.
+MessageHeader* Slot::take_usual(Node& front, Node* spent) noexcept {
+  const NodeOps& ops = *front.ops;
+  if (!ops.plain || front.generation != generation_.load(std::memory_order_relaxed) ||
+      (inbox_.moved(side_.last_seen) && is_peak(front))) [[unlikely]] {
     return next_message_slowly();
   }
   count_taken(ops);
-  return static_cast<MessageHeader*>(inbox_.spend(front));
+  inbox_.spend(front, spent);
+  return static_cast<MessageHeader*>(&front);
 }
 
 /// Only what is taken makes the depth fall, and only a push makes it rise.

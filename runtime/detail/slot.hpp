@@ -127,7 +127,14 @@ class alignas(64) Slot final : public Runnable {
   /// The next message that may still be started, or null. Takes from the inbox as needed. Whoever
   /// gets it destroys what it carries; the node itself lives until the next call, and is freed by
   /// us.
-  [[nodiscard]] MessageHeader* next_message() noexcept;
+  [[nodiscard, gnu::always_inline]] MessageHeader* next_message() noexcept {
+    if (urgent_.empty() && normal_.empty()) [[likely]] {
+      const Inbox::Front front = inbox_.front();
+      if (front.node != nullptr) return take_usual(*front.node, front.spent);
+      if (front.dry) return nullptr;
+    }
+    return next_message_slowly();
+  }
   [[nodiscard]] bool has_message() const noexcept {
     return !urgent_.empty() || !normal_.empty() || inbox_.has(Lane::normal);
   }
@@ -174,6 +181,8 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
+  void run_here(ThreadState& state) noexcept;
+  [[gnu::noinline, gnu::cold]] void run_inside_another(ThreadState& state) noexcept;
   Inbox::Push push(Node& node, Lane lane, bool bounded) noexcept;
   [[nodiscard]] errc put_slowly(Node& node, bool bounded) noexcept;
   [[nodiscard]] errc undelivered(Node& node, Inbox::Push why) noexcept;
@@ -183,6 +192,8 @@ class alignas(64) Slot final : public Runnable {
   void make_ready() noexcept;
   void sort_urgent() noexcept;
   [[nodiscard]] bool is_peak(const Node& front) const noexcept;
+  /// What is usual: from the inbox, of this life, without a deadline.
+  [[nodiscard]] MessageHeader* take_usual(Node& front, Node* spent) noexcept;
   [[nodiscard]] MessageHeader* next_message_slowly() noexcept;
   /// Of the lists, or else of the inbox.
   [[nodiscard]] Node* next_node() noexcept;
