@@ -30,6 +30,18 @@ inline constexpr std::uint64_t worth_moving_ns = 4'000;
 /// pump that has them, whose processor holds them, than by a thread that must be woken.
 inline constexpr std::uint64_t backlog_ns_max = 200'000;
 
+/// And if that lets more messages a second be handled, which is tried where light work has waited
+/// for one window; the trial settles for another and is measured for a third. A window is ten
+/// slices.
+inline constexpr Duration spread_window = std::chrono::milliseconds(1);
+inline constexpr double spread_gain = 1.25;   // less is not worth a second processor
+
+/// A trial that failed costs some of these windows, so the next one rests; and what was won is
+/// looked at again, as workloads change. Each time twice as long, so that a hundredth of the time
+/// at most is lost, and after a few a thousandth.
+inline constexpr Duration spread_rest_min = std::chrono::milliseconds(50);
+inline constexpr Duration spread_rest_max = std::chrono::milliseconds(1600);
+
 /// A busy pump takes from the shared list this often, so that no ready actor starves there; not at
 /// once, because what it has given away itself lies there until the woken pump comes.
 inline constexpr std::uint32_t shared_look_activations = 32;

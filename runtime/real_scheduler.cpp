@@ -3,6 +3,7 @@
 
 #include "runtime/assert.hpp"
 #include "runtime/detail/pool.hpp"
+#include "runtime/detail/spread.hpp"
 #include "runtime/detail/thread_state.hpp"
 
 #include <boost/asio/bind_allocator.hpp>
@@ -102,6 +103,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
 
   std::mutex mutex;   // guards what follows
   RunnableQueue shared;
+  detail::Spread spread;
   Pump* idle = nullptr;
   std::uint32_t running = 0;   // pumps inside a slice
   bool closed = false;
@@ -144,16 +146,24 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     if (woken != nullptr) post_pump(*woken);
   }
 
+  /// With the lock.
+  void share(Pump& pump, std::uint64_t count) noexcept {
+    for (; count > 0; --count) shared.push(*pump.ready.pop());
+    shared_count.store(shared.size(), std::memory_order_relaxed);
+  }
+  void rest(Pump& pump) noexcept {
+    pump.next_idle = idle;
+    idle = &pump;
+    hungry.fetch_add(1, std::memory_order_relaxed);
+  }
+
   /// Gives half of what this pump has to be done away.
   void donate(Pump& pump) noexcept {
     Pump* woken = nullptr;
     {
       const std::lock_guard lock(mutex);
       if (closed || shared.size() >= options.pumps_max) return;
-      for (std::uint64_t half = pump.ready.size() / 2; half > 0; --half) {
-        shared.push(*pump.ready.pop());
-      }
-      shared_count.store(shared.size(), std::memory_order_relaxed);
+      share(pump, pump.ready.size() / 2);
       woken = wake_one();
     }
     if (woken != nullptr) post_pump(*woken);
@@ -166,9 +176,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
       take_share(pump);
       return true;
     }
-    pump.next_idle = idle;
-    idle = &pump;
-    hungry.fetch_add(1, std::memory_order_relaxed);
+    rest(pump);
     return false;
   }
 
@@ -222,24 +230,59 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     const std::int64_t outer_change = std::exchange(here.work_change, 0);
     RunnableQueue* const outer_ready = std::exchange(here.ready, &pump.ready);
     here.stamps_left = 0;
-    const bool more = run_ready(pump);
+    const std::uint64_t handled = here.handled;
+    auto now = Clock::now();
+    bool more = run_ready(pump, now);
     here.ready_of = outer;
     here.slice_of = outer_slice;
     here.ready = outer_ready;
+    if (options.pumps_max > 1) more = spread_out(pump, more, {now, here.handled - handled});
     if (more) post_pump(pump, true);
     end_slice(std::exchange(here.work_change, outer_change));
   }
 
-  /// True when the slice is over though more may be ready.
-  [[nodiscard]] bool run_ready(Pump& pump) noexcept {
-    auto looked = Clock::now();
+  struct Ended {
+    TimePoint at;
+    std::uint64_t handled;
+  };
+
+  /// Whether the pump goes on.
+  [[nodiscard]] bool spread_out(Pump& pump, bool more, const Ended& slice) noexcept {
+    Pump* woken = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      if (closed) return more;
+      const std::uint32_t hungry_now = hungry.load(std::memory_order_relaxed);
+      const bool light = more && pump.keep > 1;   // an idle pump may run elsewhere by now
+      switch (spread.slice_ended({slice.at, slice.handled, &pump, more, light,
+                                  light && pump.ready.size() > 1, options.pumps_max - hungry_now,
+                                  hungry_now})) {
+        case detail::Spread::Order::stay:
+          return more;
+        case detail::Spread::Order::widen:
+          share(pump, pump.ready.size() / 2);
+          woken = wake_one();
+          break;
+        case detail::Spread::Order::narrow:
+          share(pump, pump.ready.size());
+          more = false;
+          rest(pump);
+      }
+    }
+    if (woken != nullptr) post_pump(*woken);
+    return more;
+  }
+
+  /// True when the slice is over though more may be ready. `now` is that of the last look.
+  [[nodiscard]] bool run_ready(Pump& pump, Clock::time_point& now) noexcept {
+    auto looked = now;
     const auto end = looked + Nanoseconds(limits::slice_ns_max);
     std::uint32_t left = options.slice_max;
     while (left > 0) {
       const std::uint32_t batch = std::min(left, pump.batch);
       const std::uint32_t ran = run_batch(pump, batch);
       left -= ran;
-      const auto now = Clock::now();
+      now = Clock::now();
       if (ran > 0) pump.measured(now - std::exchange(looked, now), ran);
       if (ran < batch && !refill(pump)) return false;
       const bool over = now >= end;

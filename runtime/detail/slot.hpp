@@ -149,9 +149,10 @@ class alignas(64) Slot final : public Runnable {
 
   /// Before `node` is handled.
   void observe(const Node& node) const noexcept {
-    Observer* const observer = thread_state().observer;
-    if (observer != nullptr) [[unlikely]]
-      observer->handling(*this, node);
+    ThreadState& state = thread_state();
+    ++state.handled;
+    if (state.observer != nullptr) [[unlikely]]
+      state.observer->handling(*this, node);
   }
 
   /// Calls `visit(node)` for what lies here, in the order in which it is handled if nothing more

@@ -1,10 +1,13 @@
 // real_scheduler_test.cpp: runnables on an Asio executor, beside the host's own handlers.
 #include "runtime/real_scheduler.hpp"
 
+#include "runtime/detail/thread_state.hpp"
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -149,6 +152,44 @@ BOOST_AUTO_TEST_CASE(a_pump_gives_away_what_it_could_only_run_after_something_lo
   io.run();
   second.join();
   BOOST_TEST(meeting == 2);
+}
+
+BOOST_AUTO_TEST_CASE(
+    light_work_that_waits_gets_a_second_thread_and_goes_back_if_nothing_is_gained) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2});
+  std::array<std::atomic<std::thread::id>, 2> ran_by;
+  std::atomic<bool> apart = false;   // they were on two threads at the same time
+  std::atomic<bool> together = false;
+  std::atomic<int> same = 0;   // runs in a row that found the other one's thread to be theirs
+  std::array<std::unique_ptr<FunctionRunnable>, 2> light;
+  for (std::size_t i = 0; i < 2; ++i) {
+    light[i] = std::make_unique<FunctionRunnable>([&, i] {
+      const std::thread::id here = std::this_thread::get_id();
+      ran_by[i] = here;
+      const std::thread::id other = ran_by[1 - i];
+      if (here == other) {
+        if (++same > 10'000 && apart) together = true;
+      } else {
+        same = 0;
+        if (other != std::thread::id()) apart = true;
+      }
+      // What is handled is only counted until then, so the trial shows a loss.
+      if (!apart) ++duet::runtime::detail::thread_state().handled;
+      if (!together) scheduler.post(*light[i]);
+    });
+  }
+  int alone = 10'000;   // until the pump knows how light its work is
+  FunctionRunnable first([&] {
+    if (--alone > 0) return scheduler.post(first);
+    for (const auto& runnable : light) scheduler.post(*runnable);
+  });
+  scheduler.post(first);
+  std::thread second([&io] { io.run(); });
+  io.run();
+  second.join();
+  BOOST_TEST(apart);
+  BOOST_TEST(together);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,101 @@
+// spread.cpp: trials of one pump more.
+#include "runtime/detail/spread.hpp"
+
+#include "runtime/limits.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace duet::runtime::detail {
+
+Spread::Order Spread::slice_ended(const Slice& slice) noexcept {
+  total_ += slice.handled;
+  return phase_ == Phase::steady ? measure(slice) : judge(slice);
+}
+
+Spread::Order Spread::measure(const Slice& slice) noexcept {
+  if (slice.busy < 2) {
+    review_ = TimePoint::max();
+  } else if (slice.goes_on && slice.light) {
+    if (review_ == TimePoint::max()) review_ = slice.end + limits::spread_rest_min;
+    if (slice.end >= review_) {   // who remains measures itself, and tries again
+      review_ = TimePoint::max();
+      reviewing_ = true;
+      next_trial_ = slice.end;
+      waiting_ = nullptr;
+      return Order::narrow;
+    }
+  }
+  if (slice.idle == 0) {
+    waiting_ = nullptr;
+  } else if (waiting_ == nullptr) {
+    if (slice.backlog) {
+      waiting_ = slice.pump;
+      begin_window(slice.end);
+    }
+  } else if (waiting_ == slice.pump) {
+    if (!slice.backlog) {
+      waiting_ = nullptr;
+    } else if (slice.end - window_begin_ >= limits::spread_window) {
+      if (slice.end >= next_trial_) {
+        rate_before_ = rate(slice.end);
+        busy_ = slice.busy + 1;
+        phase_ = Phase::settling;
+        begin_window(slice.end);
+        return Order::widen;
+      }
+      begin_window(slice.end);   // so that what is compared lies close together
+    }
+  }
+  return Order::stay;
+}
+
+Spread::Order Spread::judge(const Slice& slice) noexcept {
+  if (slice.busy < busy_) {   // one has nothing more to do
+    failed(slice.end);
+    return Order::stay;
+  }
+  if (slice.end - window_begin_ < limits::spread_window) return Order::stay;
+  if (std::exchange(phase_, Phase::trial) == Phase::settling) {
+    begin_window(slice.end);
+    return Order::stay;
+  }
+  if (rate(slice.end) >= rate_before_ * limits::spread_gain) {
+    succeeded(slice.end);
+    return Order::stay;
+  }
+  failed(slice.end);
+  return Order::narrow;
+}
+
+void Spread::succeeded(TimePoint now) noexcept {
+  phase_ = Phase::steady;
+  waiting_ = nullptr;
+  if (std::exchange(reviewing_, false)) {
+    next_trial_ = now + rest_;   // of still one more
+  } else {
+    rest_ = Duration::zero();
+  }
+  trust_ = std::clamp(2 * trust_, limits::spread_rest_min, limits::spread_rest_max);
+  review_ = now + trust_;
+}
+
+void Spread::failed(TimePoint now) noexcept {
+  phase_ = Phase::steady;
+  waiting_ = nullptr;
+  if (std::exchange(reviewing_, false)) trust_ = Duration::zero();
+  rest_ = std::clamp(2 * rest_, limits::spread_rest_min, limits::spread_rest_max);
+  next_trial_ = now + rest_;
+}
+
+void Spread::begin_window(TimePoint now) noexcept {
+  window_begin_ = now;
+  window_total_ = total_;
+}
+
+double Spread::rate(TimePoint now) const noexcept {
+  return static_cast<double>(total_ - window_total_) /
+         static_cast<double>((now - window_begin_).count());
+}
+
+}   // namespace duet::runtime::detail
