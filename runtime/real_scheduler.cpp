@@ -63,6 +63,8 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable of the last batch took
     std::uint64_t heavy_ns = 0;   // the same, but falling slowly: one after the other may be heavy
     Pump* next_idle = nullptr;
+    bool leaving = false;             // idle as soon as others have taken what it had
+    Clock::time_point leaves_until;   // else it takes that back
 
     void measured(Nanoseconds together, std::uint32_t ran) noexcept {
       const std::uint64_t before = run_ns;
@@ -232,11 +234,11 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     here.stamps_left = 0;
     const std::uint64_t handled = here.handled;
     auto now = Clock::now();
-    bool more = run_ready(pump, now);
+    const bool more = pump.leaving ? leave(pump, now) : run_ready(pump, now);
     here.ready_of = outer;
     here.slice_of = outer_slice;
     here.ready = outer_ready;
-    if (options.pumps_max > 1) more = spread_out(pump, more, {now, here.handled - handled});
+    if (options.pumps_max > 1) spread_out(pump, more, {now, here.handled - handled});
     if (more) post_pump(pump, true);
     end_slice(std::exchange(here.work_change, outer_change));
   }
@@ -246,31 +248,42 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     std::uint64_t handled;
   };
 
-  /// Whether the pump goes on.
-  [[nodiscard]] bool spread_out(Pump& pump, bool more, const Ended& slice) noexcept {
+  void spread_out(Pump& pump, bool more, const Ended& slice) noexcept {
+    if (more && pump.leaving) return;
     Pump* woken = nullptr;
     {
       const std::lock_guard lock(mutex);
-      if (closed) return more;
+      if (closed) return;
       const std::uint32_t hungry_now = hungry.load(std::memory_order_relaxed);
       const bool light = more && pump.keep > 1;   // an idle pump may run elsewhere by now
       switch (spread.slice_ended({slice.at, slice.handled, &pump, more, light,
                                   light && pump.ready.size() > 1, options.pumps_max - hungry_now,
                                   hungry_now})) {
         case detail::Spread::Order::stay:
-          return more;
+          return;
         case detail::Spread::Order::widen:
           share(pump, pump.ready.size() / 2);
           woken = wake_one();
           break;
         case detail::Spread::Order::narrow:
           share(pump, pump.ready.size());
-          more = false;
-          rest(pump);
+          pump.leaving = true;
+          pump.leaves_until = slice.at + limits::spread_window;
       }
     }
     if (woken != nullptr) post_pump(*woken);
-    return more;
+  }
+
+  /// False: others have taken all, and the pump is idle. They look every few activations; but one
+  /// of those may last.
+  [[nodiscard]] bool leave(Pump& pump, Clock::time_point now) noexcept {
+    const std::lock_guard lock(mutex);
+    const bool taken = shared.empty();
+    if (!taken && now < pump.leaves_until && !closed) return true;
+    pump.leaving = false;
+    if (!taken) return true;
+    rest(pump);
+    return false;
   }
 
   /// True when the slice is over though more may be ready. `now` is that of the last look.

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -190,6 +191,37 @@ BOOST_AUTO_TEST_CASE(
   second.join();
   BOOST_TEST(apart);
   BOOST_TEST(together);
+}
+
+BOOST_AUTO_TEST_CASE(light_work_goes_on_beside_something_that_blocks_the_other_pump) {
+  boost::asio::io_context io;
+  duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2});
+  std::atomic<bool> over = false;
+  // Long enough for what both pumps have to be reviewed, several times: nobody else takes the work
+  // of the one that is not blocked.
+  const auto end = std::chrono::steady_clock::now() + 4 * duet::runtime::limits::spread_rest_min;
+  FunctionRunnable light([] {});
+  light.on_run = [&] {
+    if (std::chrono::steady_clock::now() < end) return scheduler.post(light);
+    over = true;
+    over.notify_all();
+  };
+  std::atomic<bool> begun = false;
+  FunctionRunnable blocks([&] {
+    begun = true;
+    begun.notify_all();
+    over.wait(false);
+  });
+  scheduler.post(blocks);
+  scheduler.work_started();
+  std::thread second([&io] { io.run(); });
+  std::thread third([&io] { io.run(); });
+  begun.wait(false);
+  scheduler.post(light);
+  scheduler.work_finished();
+  second.join();
+  third.join();
+  BOOST_TEST(over);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
