@@ -93,7 +93,9 @@ void add_cell(const Cell& cell, std::vector<BenchResult>& all) {
         BenchResult peer;
         peer.runs = cell.runs[caf_kind];
         result.peer = peer.median();
-        result.bar = result.peer / workload_bar;
+        result.peer_runs = cell.runs[caf_kind];
+        result.bar = workload_bar;
+        result.bar_of_ratio = true;
       }
     }
     all.push_back(std::move(result));

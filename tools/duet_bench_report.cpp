@@ -7,14 +7,22 @@
 #include <iomanip>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 namespace duet::tools {
 
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}   // namespace
+
 double BenchResult::median() const {
-  std::vector<double> sorted = runs;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  return median_of(runs);
 }
 
 double BenchResult::min() const {
@@ -27,10 +35,17 @@ double BenchResult::max() const {
 
 double BenchResult::ratio() const {
   if (peer <= 0) return 0;
-  return lower_is_better ? peer / (median() * scale) : median() * scale / peer;
+  const auto ratio_to = [this](double ours, double theirs) {
+    return lower_is_better ? theirs / (ours * scale) : ours * scale / theirs;
+  };
+  if (peer_runs.size() != runs.size()) return ratio_to(median(), peer);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < runs.size(); ++i) ratios.push_back(ratio_to(runs[i], peer_runs[i]));
+  return median_of(std::move(ratios));
 }
 
 bool BenchResult::bar_met() const {
+  if (bar_of_ratio) return ratio() >= bar;
   return lower_is_better ? median() <= bar : median() >= bar;
 }
 
@@ -38,9 +53,10 @@ std::string BenchReport::json() const {
   namespace json = boost::json;
   json::array list;
   for (const BenchResult& r : results) {
-    json::object entry{{"name", r.name},   {"unit", r.unit}, {"median", r.median()},
-                       {"min", r.min()},   {"max", r.max()}, {"peer", nullptr},
-                       {"ratio", nullptr}, {"bar", nullptr}, {"bar_met", nullptr}};
+    json::object entry{{"name", r.name},    {"unit", r.unit}, {"median", r.median()},
+                       {"min", r.min()},    {"max", r.max()}, {"peer", nullptr},
+                       {"ratio", nullptr},  {"bar", nullptr}, {"bar_of", nullptr},
+                       {"bar_met", nullptr}};
     if (r.peer > 0) {
       entry["peer"] = r.peer;
       entry["ratio"] = r.ratio();
@@ -48,6 +64,7 @@ std::string BenchReport::json() const {
     if (r.no_peer != nullptr) entry["no_peer"] = r.no_peer;
     if (r.bar > 0) {
       entry["bar"] = r.bar;
+      entry["bar_of"] = r.bar_of_ratio ? "ratio" : "median";
       entry["bar_met"] = r.bar_met();
     }
     list.push_back(std::move(entry));
@@ -73,7 +90,8 @@ std::string BenchReport::text() const {
     if (r.peer > 0) out << "  peer " << r.peer << ", ratio " << r.ratio();
     if (r.no_peer != nullptr) out << "  peer " << r.no_peer;
     if (r.bar > 0) {
-      out << "  bar " << (r.lower_is_better ? "<= " : ">= ") << r.bar
+      out << "  bar " << (r.bar_of_ratio ? "of ratio " : "")
+          << (r.lower_is_better && !r.bar_of_ratio ? "<= " : ">= ") << r.bar
           << (r.bar_met() ? ": met" : ": NOT MET");
     }
     out << '\n';

@@ -34,6 +34,7 @@ std::set<std::string> results_of(const Finished& finished) {
     BOOST_TEST(result.at("max").to_number<double>() >= median);
     BOOST_TEST(result.at("peer").is_null() == result.at("ratio").is_null());
     BOOST_TEST(result.at("bar").is_null() == result.at("bar_met").is_null());
+    BOOST_TEST(result.at("bar").is_null() == result.at("bar_of").is_null());
   }
   return names;
 }
