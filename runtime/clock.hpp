@@ -42,8 +42,9 @@ class Clock {
 
   [[nodiscard]] virtual TimePoint now() const noexcept = 0;
   [[nodiscard]] virtual WallTime wall_now() const noexcept = 0;
-  /// Not later than now(), and earlier by less than limits::coarse_clock_lag unless the whole
-  /// machine was held up. Where that is cheaper to read; else now().
+  /// Not later than now(), and hardly ever earlier by limits::coarse_clock_lag: only where the
+  /// processor that keeps the kernel's time stands still. Where that is cheaper to read; else
+  /// now().
   [[nodiscard]] virtual TimePoint coarse_now() const noexcept { return now(); }
 
   /// Any thread. Arming an armed timer moves it.

@@ -36,9 +36,9 @@ inline constexpr std::uint64_t backlog_ns_max = 200'000;
 inline constexpr Duration spread_window = std::chrono::milliseconds(1);
 inline constexpr double spread_gain = 1.25;   // less is not worth a second processor
 
-/// A trial that failed costs some of these windows, so the next one rests; and what was won is
-/// looked at again, as workloads change. Each time twice as long, so that a hundredth of the time
-/// at most is lost, and after a few a thousandth.
+/// A trial that failed costs up to three of these windows, so the next one rests; and what was won
+/// is looked at again, as workloads change. Each time twice as long, so that some hundredths of the
+/// time are lost at first, and soon a thousandth.
 inline constexpr Duration spread_rest_min = std::chrono::milliseconds(50);
 inline constexpr Duration spread_rest_max = std::chrono::milliseconds(1600);
 
@@ -49,8 +49,8 @@ inline constexpr std::uint32_t shared_look_activations = 32;
 /// Activations that share one reading of the clock in the side records.
 inline constexpr std::uint32_t stamp_activations_max = 64;
 
-/// What a coarse clock may be behind: a tick of the kernel is 10 ms at most, and a tick may be
-/// late.
+/// What a coarse clock is behind at most, but for a kernel whose timekeeper stands still: a tick is
+/// 10 ms, and may be late.
 inline constexpr Duration coarse_clock_lag = std::chrono::milliseconds(100);
 
 /// Characters of an actor's name that its side record keeps; the rest is cut.
@@ -65,7 +65,7 @@ inline constexpr std::uint32_t bounded_messages_max = 65'535;
 /// Bytes from which a node, frame or actor comes from the heap instead of a freelist.
 inline constexpr std::size_t pooled_bytes_max = 2048;
 
-/// Nodes of one freelist chain: what threads trade with the depot at a time.
+/// Nodes of a fresh freelist chain. Threads trade chains of up to twice as many with the depot.
 inline constexpr std::uint32_t chain_nodes_max = 64;
 
 /// Restarts of a supervisor within its window unless its options say otherwise: what fails more

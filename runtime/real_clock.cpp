@@ -8,6 +8,7 @@
 #include <boost/asio/defer.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <ctime>
 #include <mutex>
 #include <utility>
 

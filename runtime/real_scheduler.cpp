@@ -3,6 +3,7 @@
 
 #include "runtime/assert.hpp"
 #include "runtime/detail/pool.hpp"
+#include "runtime/detail/pump_load.hpp"
 #include "runtime/detail/spread.hpp"
 #include "runtime/detail/thread_state.hpp"
 
@@ -56,32 +57,13 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   using Nanoseconds = std::chrono::nanoseconds;
 
   struct alignas(64) Pump {
-    RunnableQueue ready;            // of the thread that runs the pump
-    std::uint64_t keep = 1;         // of more than so many, half is given away to an idle pump
-    std::uint32_t batch = 1;        // runnables between two looks at the clock
+    RunnableQueue ready;   // of the thread that runs the pump
+    detail::PumpLoad load;
     std::uint32_t since_look = 0;   // runnables since it took from the shared list
-    std::uint64_t run_ns = limits::worth_moving_ns;   // what a runnable of the last batch took
-    std::uint64_t heavy_ns = 0;   // the same, but falling slowly: one after the other may be heavy
     Pump* next_idle = nullptr;
     bool leaving = false;             // idle as soon as others have taken what it had
     Clock::time_point leaves_until;   // else it takes that back
-
-    void measured(Nanoseconds together, std::uint32_t ran) noexcept {
-      const std::uint64_t before = run_ns;
-      run_ns = std::max(static_cast<std::uint64_t>(together.count()) / ran, std::uint64_t{1});
-      heavy_ns = std::max(run_ns, heavy_ns / 2);
-      batch = batch_max;
-      if (heavy_ns * batch_max > look_ns) {
-        batch = static_cast<std::uint32_t>(std::max<std::uint64_t>(look_ns / heavy_ns, 1));
-      }
-      // One that makes a thousand light ones ready is heavy itself; they are not.
-      const std::uint64_t waiting_ns = std::min(before, run_ns);
-      keep = waiting_ns >= limits::worth_moving_ns ? 1 : limits::backlog_ns_max / waiting_ns;
-    }
   };
-
-  static constexpr std::uint32_t batch_max = 32;   // a look costs as much as a light activation
-  static constexpr std::uint64_t look_ns = limits::slice_ns_max / 8;   // so a slice ends in time
 
   State(const RealScheduler& owner_value, asio::any_io_executor executor_value,
         RealSchedulerOptions options_value)
@@ -107,6 +89,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   RunnableQueue shared;
   detail::Spread spread;
   Pump* idle = nullptr;
+  std::uint32_t leaving = 0;   // pumps
   std::uint32_t running = 0;   // pumps inside a slice
   bool closed = false;
   std::condition_variable slice_ended;
@@ -129,9 +112,15 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     return pump;
   }
 
-  /// With the lock.
+  /// With the lock: pumps that run what they have.
+  [[nodiscard]] std::uint32_t busy() const noexcept {
+    return options.pumps_max - hungry.load(std::memory_order_relaxed) - leaving;
+  }
+
+  /// With the lock, by one of those.
   void take_share(Pump& pump) noexcept {
-    std::uint64_t share = (shared.size() + options.pumps_max - 1) / options.pumps_max;
+    const std::uint64_t takers = busy();
+    std::uint64_t share = (shared.size() + takers - 1) / takers;
     for (; share > 0; --share) pump.ready.push(*shared.pop());
     shared_count.store(shared.size(), std::memory_order_relaxed);
   }
@@ -194,14 +183,17 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
         released;   // destroyed after the lock: it may wake the host
     const std::lock_guard lock(mutex);
     track(work_change, released);
-    if (--running == 0 && closed) slice_ended.notify_all();
+    if (--running > 0) return;
+    DUET_ASSERT(work.load(std::memory_order_relaxed) >= 0, work.load());
+    if (closed) slice_ended.notify_all();
   }
 
-  /// `by` more outside of slices. A slice holds the host's run() itself and settles at its end what
-  /// has changed in it: so most work costs no lock.
+  /// A slice of a pump holds the host's run() itself and settles at its end what has changed in it:
+  /// so most work costs no lock. An actor that runs on a completion thread holds nothing, so what
+  /// starts there counts at once; what ends there is settled when what it made ready is posted.
   void work_changed(std::int64_t by) noexcept {
     detail::ThreadState& here = detail::thread_state();
-    if (here.slice_of == &owner) {
+    if (here.slice_of == &owner && (by < 0 || here.holds_run)) {
       here.work_change += by;
       return;
     }
@@ -230,15 +222,18 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     const Scheduler* const outer = std::exchange(here.ready_of, &owner);
     const Scheduler* const outer_slice = std::exchange(here.slice_of, &owner);
     const std::int64_t outer_change = std::exchange(here.work_change, 0);
+    const std::uint64_t outer_handled = std::exchange(here.handled, 0);
+    const bool outer_holds = std::exchange(here.holds_run, true);
     RunnableQueue* const outer_ready = std::exchange(here.ready, &pump.ready);
     here.stamps_left = 0;
-    const std::uint64_t handled = here.handled;
     auto now = Clock::now();
     const bool more = pump.leaving ? leave(pump, now) : run_ready(pump, now);
     here.ready_of = outer;
     here.slice_of = outer_slice;
     here.ready = outer_ready;
-    if (options.pumps_max > 1) spread_out(pump, more, {now, here.handled - handled});
+    here.holds_run = outer_holds;
+    const std::uint64_t handled = std::exchange(here.handled, outer_handled);
+    if (options.pumps_max > 1) spread_out(pump, more, {now, handled});
     if (more) post_pump(pump, true);
     end_slice(std::exchange(here.work_change, outer_change));
   }
@@ -254,21 +249,21 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     {
       const std::lock_guard lock(mutex);
       if (closed) return;
-      const std::uint32_t hungry_now = hungry.load(std::memory_order_relaxed);
-      const bool light = more && pump.keep > 1;   // an idle pump may run elsewhere by now
-      switch (spread.slice_ended({slice.at, slice.handled, &pump, more, light,
-                                  light && pump.ready.size() > 1, options.pumps_max - hungry_now,
-                                  hungry_now})) {
-        case detail::Spread::Order::stay:
-          return;
-        case detail::Spread::Order::widen:
-          share(pump, pump.ready.size() / 2);
-          woken = wake_one();
-          break;
-        case detail::Spread::Order::narrow:
-          share(pump, pump.ready.size());
-          pump.leaving = true;
-          pump.leaves_until = slice.at + limits::spread_window;
+      const bool light = more && pump.load.light();   // an idle pump may run elsewhere by now
+      const detail::Spread::Order order =
+          spread.slice_ended({slice.at, slice.handled, &pump, more, light,
+                              light && pump.ready.size() > 1 && leaving == 0, busy(),
+                              hungry.load(std::memory_order_relaxed)});
+      if (order == detail::Spread::Order::stay) return;
+      DUET_ASSERT(more);
+      if (order == detail::Spread::Order::widen) {
+        share(pump, pump.ready.size() / 2);
+        woken = wake_one();
+      } else {
+        share(pump, pump.ready.size());
+        pump.leaving = true;
+        pump.leaves_until = slice.at + limits::spread_window;
+        ++leaving;
       }
     }
     if (woken != nullptr) post_pump(*woken);
@@ -277,11 +272,11 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   /// False: others have taken all, and the pump is idle. They look every few activations; but one
   /// of those may last.
   [[nodiscard]] bool leave(Pump& pump, Clock::time_point now) noexcept {
+    if (shared_count.load(std::memory_order_relaxed) > 0 && now < pump.leaves_until) return true;
     const std::lock_guard lock(mutex);
-    const bool taken = shared.empty();
-    if (!taken && now < pump.leaves_until && !closed) return true;
     pump.leaving = false;
-    if (!taken) return true;
+    --leaving;
+    if (!shared.empty()) return true;
     rest(pump);
     return false;
   }
@@ -292,11 +287,14 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     const auto end = looked + Nanoseconds(limits::slice_ns_max);
     std::uint32_t left = options.slice_max;
     while (left > 0) {
-      const std::uint32_t batch = std::min(left, pump.batch);
+      const std::uint32_t batch = std::min(left, pump.load.batch());
+      const std::uint64_t size = pump.ready.size();
       const std::uint32_t ran = run_batch(pump, batch);
       left -= ran;
       now = Clock::now();
-      if (ran > 0) pump.measured(now - std::exchange(looked, now), ran);
+      if (ran > 0) {
+        pump.load.measured(now - std::exchange(looked, now), ran, size, pump.ready.size());
+      }
       if (ran < batch && !refill(pump)) return false;
       const bool over = now >= end;
       pump.since_look += over ? limits::shared_look_activations / 2 : ran;   // two slices at most
@@ -319,7 +317,8 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
       if (next == nullptr) return i;
       next->run();
       // Not while it runs: who makes many ready is faster alone, and they come in one batch.
-      if (pump.ready.size() > pump.keep && hungry.load(std::memory_order_relaxed) > 0) donate(pump);
+      if (pump.ready.size() > pump.load.keep() && hungry.load(std::memory_order_relaxed) > 0)
+        donate(pump);
     }
     return batch;
   }
@@ -353,9 +352,10 @@ void RealScheduler::post_all(RunnableQueue& runnables) noexcept {
     return;
   }
   if (!runnables.empty()) state_->post_shared(runnables);
-  // While the runnables were collected, perhaps.
-  const std::int64_t change = std::exchange(detail::thread_state().work_change, 0);
-  if (change != 0) state_->settle(change);
+  detail::ThreadState& here = detail::thread_state();
+  if (here.slice_of != nullptr) return;   // another scheduler's, which settles it
+  const std::int64_t ended = std::exchange(here.work_change, 0);   // while they were collected
+  if (ended != 0) state_->settle(ended);
 }
 
 void RealScheduler::close() noexcept {

@@ -11,7 +11,7 @@
 namespace duet::runtime::detail {
 namespace {
 
-/// Larger nodes come in shorter chains, so that a chain stays below 16 KiB.
+/// Of a fresh chain: larger nodes come in shorter ones, so that it stays below 16 KiB.
 std::uint32_t chain_length(std::size_t size_class) noexcept {
   const std::size_t bytes = (size_class + 1) * Pool::step;
   return static_cast<std::uint32_t>(

@@ -41,6 +41,8 @@ struct Outer {
   ThreadBlock* block;
   const MessageHeader* message;
   Node* spent;
+  TimePoint stamp;
+  std::uint32_t stamps_left;
 };
 
 void enter(ThreadState& state, Arena& arena) noexcept {
@@ -103,7 +105,8 @@ void Slot::run() noexcept {
 /// A host may run its context inside of an actor.
 void Slot::run_inside_another(ThreadState& state) noexcept {
   const Outer outer{state.slot,  state.generation, state.arena,
-                    state.block, state.message,    std::exchange(state.spent, nullptr)};
+                    state.block, state.message,    std::exchange(state.spent, nullptr),
+                    state.stamp, state.stamps_left};
   run_here(state);
   state.slot = outer.slot;
   state.generation = outer.generation;
@@ -111,6 +114,8 @@ void Slot::run_inside_another(ThreadState& state) noexcept {
   state.block = outer.block;
   state.message = outer.message;
   state.spent = outer.spent;
+  state.stamp = outer.stamp;
+  state.stamps_left = outer.stamps_left;
   state.block->running.store(outer.slot, std::memory_order_relaxed);
 }
 
@@ -226,7 +231,7 @@ errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
   RunnableQueue ready;
   state.ready = &ready;
   state.ready_of = &scheduler;
-  state.slice_of = &scheduler;   // work that ends in here holds run() until what is ready is posted
+  state.slice_of = &scheduler;   // work that ends in here counts until what is ready is posted
   state.stamps_left = 0;         // this thread's stamp may be of any age
   run();
   state.ready_of = nullptr;
@@ -302,7 +307,7 @@ bool Slot::admit(MessageHeader& message) noexcept {
   if (ops.deadline == nullptr) return true;
   const Clock& clock = arena_.core().clock();
   const TimePoint deadline = ops.deadline(message);
-  if (deadline - clock.coarse_now() > limits::coarse_clock_lag) return true;   // most are far away
+  if (deadline > clock.coarse_now() + limits::coarse_clock_lag) return true;   // most are far away
   return clock.now() <= deadline ? true : refuse(message, errc::timed_out);
 }
 

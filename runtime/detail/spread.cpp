@@ -51,16 +51,17 @@ Spread::Order Spread::measure(const Slice& slice) noexcept {
 }
 
 Spread::Order Spread::judge(const Slice& slice) noexcept {
-  if (slice.busy < busy_) {   // one has nothing more to do
+  if (slice.busy < busy_ || (slice.goes_on && !slice.light)) {   // nothing more, or heavy work
     failed(slice.end);
     return Order::stay;
   }
+  if (!slice.goes_on) return Order::stay;   // woken again meanwhile: not ours to give orders to
   if (slice.end - window_begin_ < limits::spread_window) return Order::stay;
   if (std::exchange(phase_, Phase::trial) == Phase::settling) {
     begin_window(slice.end);
     return Order::stay;
   }
-  if (rate(slice.end) >= rate_before_ * limits::spread_gain) {
+  if (rate_before_ > 0 && rate(slice.end) >= rate_before_ * limits::spread_gain) {
     succeeded(slice.end);
     return Order::stay;
   }

@@ -28,10 +28,11 @@ struct ThreadState {
   // completion thread.
   RunnableQueue* ready = nullptr;
   const Scheduler* ready_of = nullptr;
-  const Scheduler* slice_of = nullptr;   // who sees later to work that changes here
-  std::int64_t work_change = 0;          // its work that has started here, less what has finished
-  std::uint64_t handled = 0;             // messages and completions that actors have begun here
-  std::uint32_t stamps_left = 0;         // activations that may still use `stamp`
+  const Scheduler* slice_of = nullptr;      // who sees later to work that changes here
+  bool holds_run = false;                   // the host's run(), as a slice of a pump does
+  std::int64_t work_change = 0;             // work that has started here, less what has finished
+  std::uint64_t handled = 0;                // messages and completions that actors have begun here
+  std::uint32_t stamps_left = 0;            // activations that may still use `stamp`
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};
   const MessageHeader* message = nullptr;   // that a handler actor handles

@@ -1,5 +1,8 @@
-// spread_test.cpp: trials of one pump more, with slices and times of our own making.
+// spread_test.cpp: which work is given to other pumps: measured loads and trials of one pump more,
+// with slices and times of our own making.
 #include "runtime/detail/spread.hpp"
+
+#include "runtime/detail/pump_load.hpp"
 #include "runtime/limits.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -13,6 +16,7 @@ namespace {
 
 using duet::runtime::Duration;
 using duet::runtime::TimePoint;
+using duet::runtime::detail::PumpLoad;
 using duet::runtime::detail::Spread;
 namespace limits = duet::runtime::limits;
 
@@ -69,6 +73,44 @@ struct Pumps {
 }   // namespace
 
 BOOST_AUTO_TEST_SUITE(spread)
+
+BOOST_AUTO_TEST_CASE(heavy_work_is_given_away_at_once_also_where_light_work_runs_between) {
+  PumpLoad load;
+  BOOST_TEST(load.keep() == 1U);   // unknown
+  const auto light = [&load] { load.measured(std::chrono::microseconds(6), 32, 4, 4); };
+  const auto run = [&load](Duration time) { load.measured(time, 1, 4, 4); };
+  for (int i = 0; i < 20; ++i) light();
+  BOOST_TEST(load.keep() > 1000U);
+  BOOST_TEST(load.batch() == PumpLoad::batch_max);
+  run(std::chrono::milliseconds(2));
+  BOOST_TEST(load.keep() == 1U);
+  BOOST_TEST(load.batch() == 1U);
+  for (int i = 0; i < 100; ++i) {
+    run(std::chrono::nanoseconds(200));
+    BOOST_TEST(load.keep() == 1U);
+    run(std::chrono::milliseconds(2));
+    BOOST_TEST(load.keep() == 1U);
+  }
+  for (int i = 0; i < 20; ++i) light();
+  BOOST_TEST(load.light());
+}
+
+BOOST_AUTO_TEST_CASE(one_that_makes_many_light_ones_ready_does_not_make_them_heavy) {
+  PumpLoad load;
+  for (int i = 0; i < 20; ++i) load.measured(std::chrono::microseconds(6), 32, 40, 8);
+  const std::uint64_t keep = load.keep();
+  load.measured(std::chrono::microseconds(160), 1, 0, 1000);
+  BOOST_TEST(load.keep() == keep);
+  BOOST_TEST(load.batch() == 1U);   // but the clock is watched
+  load.measured(std::chrono::microseconds(160), 1, 0, 4);
+  BOOST_TEST(load.keep() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_for_long_together_is_given_away) {
+  PumpLoad load;
+  for (int i = 0; i < 40; ++i) load.measured(std::chrono::microseconds(32), 32, 4, 4);
+  BOOST_TEST(load.keep() == limits::backlog_ns_max / 1000);
+}
 
 BOOST_AUTO_TEST_CASE(what_has_waited_for_a_window_is_tried_on_one_more_pump) {
   Pumps pumps;
@@ -172,6 +214,36 @@ BOOST_AUTO_TEST_CASE(a_trial_ends_when_one_has_nothing_more_to_do) {
   BOOST_TEST(pumps.narrowed.empty());
   BOOST_TEST_REQUIRE(pumps.widened.size() == 2U);
   BOOST_TEST((pumps.widened[1] - finished >= limits::spread_rest_min));
+}
+
+BOOST_AUTO_TEST_CASE(a_trial_gives_no_order_to_a_pump_that_is_idle_by_now) {
+  Pumps pumps;
+  pumps.handled = {0, 1000, 0};
+  pumps.run(limits::spread_window + slice_time);
+  BOOST_TEST_REQUIRE(pumps.count(true) == 2U);
+  pumps.now += 2 * limits::spread_window;   // it settles
+  BOOST_TEST((pumps.end_of_slice(0, 0, true) == Spread::Order::stay));
+  pumps.now += 2 * limits::spread_window;
+  // It became idle, and was woken again before its last slice is told of.
+  const auto told =
+      pumps.spread.slice_ended({pumps.now, 0, &pumps.handled[1], false, false, false, 2, 0});
+  BOOST_TEST((told == Spread::Order::stay));
+  BOOST_TEST((pumps.end_of_slice(0, 0, true) == Spread::Order::narrow));
+}
+
+BOOST_AUTO_TEST_CASE(a_trial_ends_where_the_work_turns_heavy_or_nothing_is_handled) {
+  Pumps pumps;
+  pumps.run(limits::spread_window + slice_time);
+  BOOST_TEST_REQUIRE(pumps.count(true) == 2U);
+  pumps.light = false;
+  pumps.run(limits::spread_rest_max);
+  BOOST_TEST(pumps.narrowed.empty());
+
+  Pumps nothing;
+  nothing.handled = {0, 0, 0};
+  nothing.run(3 * limits::spread_window + 3 * slice_time);
+  BOOST_TEST(nothing.widened.size() == 1U);
+  BOOST_TEST(nothing.narrowed.size() == 1U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
