@@ -1,8 +1,6 @@
 // client.cpp: sockets and a small reader of responses.
 #include "tests/http/client.hpp"
 
-#include <boost/test/unit_test.hpp>
-
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
@@ -102,11 +100,14 @@ std::string Client::take_line() {
 Response Client::read(bool head) {
   Response response;
   const std::string status_line = take_line();
-  BOOST_TEST_REQUIRE(status_line.starts_with("HTTP/1.1 "), status_line);
+  // Boost.Test's macros are for one thread; clients read on several.
+  if (!status_line.starts_with("HTTP/1.1 ")) {
+    throw std::runtime_error("not a status line: " + status_line);
+  }
   response.status = static_cast<unsigned>(std::stoul(status_line.substr(9, 3)));
   for (std::string line = take_line(); !line.empty(); line = take_line()) {
     const std::size_t colon = line.find(": ");
-    BOOST_TEST_REQUIRE(colon != std::string::npos, line);
+    if (colon == std::string::npos) throw std::runtime_error("not a field: " + line);
     std::string name = line.substr(0, colon);
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
