@@ -115,8 +115,7 @@ BOOST_AUTO_TEST_CASE(work_that_begins_or_ends_in_a_slice_is_counted_when_the_sli
   BOOST_TEST(io.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(
-    work_of_an_inline_run_counts_at_once_and_ends_when_what_it_made_ready_is_posted) {
+BOOST_AUTO_TEST_CASE(work_of_an_inline_run_counts_at_once_and_ends_with_its_post) {
   boost::asio::io_context io;
   duet::runtime::RealScheduler scheduler(io.get_executor(), {});
   duet::runtime::detail::ThreadState& here = duet::runtime::detail::thread_state();
@@ -194,8 +193,7 @@ BOOST_AUTO_TEST_CASE(a_pump_gives_away_what_it_could_only_run_after_something_lo
   BOOST_TEST(meeting == 2);
 }
 
-BOOST_AUTO_TEST_CASE(
-    light_work_that_waits_gets_a_second_thread_and_goes_back_if_nothing_is_gained) {
+BOOST_AUTO_TEST_CASE(light_work_that_waits_is_tried_on_a_second_thread_and_taken_back) {
   boost::asio::io_context io;
   duet::runtime::RealScheduler scheduler(io.get_executor(), {.pumps_max = 2});
   std::array<std::atomic<std::thread::id>, 2> ran_by;
