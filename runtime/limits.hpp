@@ -35,10 +35,15 @@ inline constexpr std::uint64_t backlog_ns_max = 200'000;
 /// slices.
 inline constexpr Duration spread_window = std::chrono::milliseconds(1);
 inline constexpr double spread_gain = 1.25;   // less is not worth a second processor
+inline constexpr double spread_loss = 0.95;
 
-/// A trial that failed costs up to three of these windows, so the next one rests; and what was won
-/// is looked at again, as workloads change. Each time twice as long, so that some hundredths of the
-/// time are lost at first, and soon a thousandth.
+/// A trial between the two goes on for so many windows: the kernel may leave both threads on one
+/// processor for a tick or two, 4 ms each.
+inline constexpr std::uint32_t spread_windows_max = 12;
+
+/// A trial that loses costs up to three windows of the slower rate, so the next one rests; and what
+/// was won is looked at again, as workloads change. Each time twice as long, so that some
+/// hundredths of the time are lost at first, and soon a thousandth.
 inline constexpr Duration spread_rest_min = std::chrono::milliseconds(50);
 inline constexpr Duration spread_rest_max = std::chrono::milliseconds(1600);
 

@@ -59,10 +59,17 @@ Spread::Order Spread::judge(const Slice& slice) noexcept {
   if (slice.end - window_begin_ < limits::spread_window) return Order::stay;
   if (std::exchange(phase_, Phase::trial) == Phase::settling) {
     begin_window(slice.end);
+    windows_left_ = limits::spread_windows_max;
     return Order::stay;
   }
-  if (rate_before_ > 0 && rate(slice.end) >= rate_before_ * limits::spread_gain) {
+  const double gain = rate_before_ > 0 ? rate(slice.end) / rate_before_ : 0;
+  if (gain >= limits::spread_gain) {
     succeeded(slice.end);
+    return Order::stay;
+  }
+  // The kernel may have both threads on one processor still, so that nothing is won nor lost.
+  if (gain > limits::spread_loss && --windows_left_ > 0) {
+    begin_window(slice.end);
     return Order::stay;
   }
   failed(slice.end);

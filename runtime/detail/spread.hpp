@@ -47,8 +47,9 @@ class Spread {
 
   std::uint64_t total_ = 0;   // handled, ever
   Phase phase_ = Phase::steady;
-  std::uint32_t busy_ = 0;          // in a trial, pumps that take part
-  const void* waiting_ = nullptr;   // the pump whose work has waited since the window began
+  std::uint32_t busy_ = 0;           // in a trial, pumps that take part
+  std::uint32_t windows_left_ = 0;   // of a trial without a clear result
+  const void* waiting_ = nullptr;    // the pump whose work has waited since the window began
   TimePoint window_begin_{};
   std::uint64_t window_total_ = 0;
   double rate_before_ = 0;   // a nanosecond

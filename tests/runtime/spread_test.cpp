@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(what_gains_stays_until_it_is_reviewed_and_then_longer) {
 
 BOOST_AUTO_TEST_CASE(what_does_not_gain_is_given_back_and_the_next_trial_waits_longer) {
   Pumps pumps;
-  pumps.handled = {0, 1000, 600};   // together a fifth more, which is not worth it
+  pumps.handled = {0, 1000, 400};
   pumps.run(10 * limits::spread_rest_max);
   BOOST_TEST_REQUIRE(pumps.narrowed.size() >= 7U);
   Duration rested = Duration::zero();
@@ -150,6 +150,26 @@ BOOST_AUTO_TEST_CASE(what_does_not_gain_is_given_back_and_the_next_trial_waits_l
   }
   BOOST_TEST((rested >= limits::spread_rest_max));
   BOOST_TEST((rested <= limits::spread_rest_max + limits::spread_window + slice_time));
+}
+
+BOOST_AUTO_TEST_CASE(a_trial_without_a_clear_result_goes_on_for_a_while) {
+  Pumps late;
+  late.handled = {0, 1000, 500};   // both on one processor, at first
+  late.run(limits::spread_window + slice_time);
+  BOOST_TEST_REQUIRE(late.count(true) == 2U);
+  late.run(8 * limits::spread_window);
+  BOOST_TEST(late.count(true) == 2U);
+  late.handled = {0, 1000, 900};
+  late.run(limits::spread_rest_min / 2);
+  BOOST_TEST(late.count(true) == 2U);
+  BOOST_TEST(late.narrowed.empty());
+
+  Pumps never;
+  never.handled = {0, 1000, 600};   // together a fifth more, which is not worth it
+  never.run(limits::spread_window + slice_time);
+  BOOST_TEST_REQUIRE(never.count(true) == 2U);
+  never.run((limits::spread_windows_max + 2) * limits::spread_window);
+  BOOST_TEST(never.count(true) == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(what_gains_no_more_is_given_back_at_the_review) {
@@ -164,7 +184,7 @@ BOOST_AUTO_TEST_CASE(what_gains_no_more_is_given_back_at_the_review) {
 BOOST_AUTO_TEST_CASE(a_pump_more_is_tried_beside_each_number_that_gains) {
   Pumps pumps;
   pumps.busy = {true, false, false, false};
-  pumps.handled = {0, 1000, 950, 900, 600};   // four handle less than three
+  pumps.handled = {0, 1000, 950, 900, 500};   // four handle less than three
   std::uint32_t most = 0;
   std::uint32_t at_three = 0;
   for (int i = 0; i < 100'000; ++i) {
