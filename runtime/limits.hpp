@@ -47,8 +47,8 @@ inline constexpr std::uint32_t spread_windows_max = 12;
 inline constexpr Duration spread_rest_min = std::chrono::milliseconds(50);
 inline constexpr Duration spread_rest_max = std::chrono::milliseconds(1600);
 
-/// A busy pump takes from the shared list this often, so that no ready actor starves there; not at
-/// once, because what it has given away itself lies there until the woken pump comes.
+/// A busy pump takes from the shared list this often, so that no ready actor starves there; but for
+/// a slice or two after it has given something away, until the woken pump comes.
 inline constexpr std::uint32_t shared_look_activations = 32;
 
 /// Activations that share one reading of the clock in the side records.

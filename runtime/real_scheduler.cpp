@@ -60,6 +60,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     RunnableQueue ready;   // of the thread that runs the pump
     detail::PumpLoad load;
     std::uint32_t since_look = 0;   // runnables since it took from the shared list
+    std::uint32_t waits = 0;        // slices in which it leaves that to whom it has woken
     Pump* next_idle = nullptr;
     bool leaving = false;             // idle as soon as others have taken what it had
     Clock::time_point leaves_until;   // else it takes that back
@@ -94,7 +95,8 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   bool closed = false;
   std::condition_variable slice_ended;
 
-  // Started and not finished, but for what slices have not settled yet; so it may be below zero.
+  // Started and not finished, but for what slices have not settled yet, so it may be below zero;
+  // and with what has finished in inline runs that are not posted yet.
   std::atomic<std::int64_t> work = 0;
   std::optional<asio::any_io_executor> tracked;   // holds the host's run() while work > 0
 
@@ -141,6 +143,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
   void share(Pump& pump, std::uint64_t count) noexcept {
     for (; count > 0; --count) shared.push(*pump.ready.pop());
     shared_count.store(shared.size(), std::memory_order_relaxed);
+    pump.waits = 2;
   }
   void rest(Pump& pump) noexcept {
     pump.next_idle = idle;
@@ -227,6 +230,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
     RunnableQueue* const outer_ready = std::exchange(here.ready, &pump.ready);
     here.stamps_left = 0;
     auto now = Clock::now();
+    if (pump.waits > 0) --pump.waits;
     const bool more = pump.leaving ? leave(pump, now) : run_ready(pump, now);
     here.ready_of = outer;
     here.slice_of = outer_slice;
@@ -306,7 +310,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
 
   void look_at_shared(Pump& pump) noexcept {
     pump.since_look = 0;
-    if (shared_count.load(std::memory_order_relaxed) == 0) return;
+    if (pump.waits > 0 || shared_count.load(std::memory_order_relaxed) == 0) return;
     const std::lock_guard lock(mutex);
     take_share(pump);
   }

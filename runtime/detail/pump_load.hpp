@@ -17,15 +17,18 @@ class PumpLoad {
   /// `ran` runnables, one at least, took `time`; so many were ready `before` and are `now`.
   void measured(Duration time, std::uint32_t ran, std::uint64_t before,
                 std::uint64_t now) noexcept {
-    const auto each = static_cast<std::uint64_t>(time.count()) / ran;
-    // Both fall slowly, as heavy and light ones may take turns.
-    any_ns_ = std::max({each, any_ns_ / 2, std::uint64_t{1}});
+    const auto took = static_cast<std::uint64_t>(time.count());
+    // All fall slowly, as heavy and light ones may take turns. One that makes a thousand light ones
+    // ready is heavy, but they are not: its time is shared among them.
+    const std::uint64_t each = took / (ran + (now > before ? now - before : 0));
+    // And one alone may be a light one whose processor was taken away meanwhile.
+    const std::uint64_t believed = std::min(each, any_ns_);
+    any_ns_ = std::max({took / ran, any_ns_ / 2, std::uint64_t{1}});
+    waiting_ns_ = std::max({believed, waiting_ns_ / 2, std::uint64_t{1}});
     batch_ = batch_max;
     if (any_ns_ * batch_max > look_ns) {
       batch_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(look_ns / any_ns_, 1));
     }
-    // One that makes a thousand light ones ready is heavy; they are not.
-    if (now < before + fan_out) waiting_ns_ = std::max({each, waiting_ns_ / 2, std::uint64_t{1}});
     const bool heavy = waiting_ns_ >= limits::worth_moving_ns;
     keep_ = heavy ? 1 : limits::backlog_ns_max / waiting_ns_;
   }
@@ -38,10 +41,9 @@ class PumpLoad {
 
  private:
   static constexpr std::uint64_t look_ns = limits::slice_ns_max / 8;   // so a slice ends in time
-  static constexpr std::uint64_t fan_out = 16;   // more than the few that usual handlers wake
 
   std::uint64_t waiting_ns_ = limits::worth_moving_ns;   // a runnable that waits; heavy at first
-  std::uint64_t any_ns_ = 0;
+  std::uint64_t any_ns_ = limits::worth_moving_ns;       // any
   std::uint64_t keep_ = 1;
   std::uint32_t batch_ = 1;
 };
