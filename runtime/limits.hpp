@@ -35,7 +35,7 @@ inline constexpr std::uint64_t backlog_ns_max = 200'000;
 /// slices.
 inline constexpr Duration spread_window = std::chrono::milliseconds(1);
 inline constexpr double spread_gain = 1.25;   // less is not worth a second processor
-inline constexpr double spread_loss = 0.95;
+inline constexpr double spread_loss = 0.85;
 
 /// A trial between the two goes on for so many windows: the kernel may leave both threads on one
 /// processor for a tick or two, 4 ms each.
@@ -46,6 +46,9 @@ inline constexpr std::uint32_t spread_windows_max = 12;
 /// hundredths of the time are lost at first, and soon a thousandth.
 inline constexpr Duration spread_rest_min = std::chrono::milliseconds(50);
 inline constexpr Duration spread_rest_max = std::chrono::milliseconds(1600);
+
+/// A trial that ended because the work did has shown nothing; so it rests less at first.
+inline constexpr Duration spread_pause = std::chrono::milliseconds(10);
 
 /// A busy pump takes from the shared list this often, so that no ready actor starves there; but for
 /// a slice or two after it has given something away, until the woken pump comes.

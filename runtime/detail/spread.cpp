@@ -52,7 +52,8 @@ Spread::Order Spread::measure(const Slice& slice) noexcept {
 
 Spread::Order Spread::judge(const Slice& slice) noexcept {
   if (slice.busy < busy_ || (slice.goes_on && !slice.light)) {   // nothing more, or heavy work
-    failed(slice.end);
+    reviewing_ = false;
+    rest(slice.end, limits::spread_pause);
     return Order::stay;
   }
   if (!slice.goes_on) return Order::stay;   // woken again meanwhile: not ours to give orders to
@@ -72,7 +73,8 @@ Spread::Order Spread::judge(const Slice& slice) noexcept {
     begin_window(slice.end);
     return Order::stay;
   }
-  failed(slice.end);
+  if (std::exchange(reviewing_, false)) trust_ = Duration::zero();
+  rest(slice.end, limits::spread_rest_min);
   return Order::narrow;
 }
 
@@ -88,11 +90,10 @@ void Spread::succeeded(TimePoint now) noexcept {
   review_ = now + trust_;
 }
 
-void Spread::failed(TimePoint now) noexcept {
+void Spread::rest(TimePoint now, Duration least) noexcept {
   phase_ = Phase::steady;
   waiting_ = nullptr;
-  if (std::exchange(reviewing_, false)) trust_ = Duration::zero();
-  rest_ = std::clamp(2 * rest_, limits::spread_rest_min, limits::spread_rest_max);
+  rest_ = std::clamp(2 * rest_, least, limits::spread_rest_max);
   next_trial_ = now + rest_;
 }
 

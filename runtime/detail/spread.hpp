@@ -40,7 +40,8 @@ class Spread {
   [[nodiscard]] Order judge(const Slice& slice) noexcept;
   void begin_window(TimePoint now) noexcept;
   [[nodiscard]] double rate(TimePoint now) const noexcept;
-  void failed(TimePoint now) noexcept;
+  /// The trial is over, without success.
+  void rest(TimePoint now, Duration least) noexcept;
   void succeeded(TimePoint now) noexcept;
 
   enum class Phase : std::uint8_t { steady, settling, trial };

@@ -232,10 +232,10 @@ BOOST_AUTO_TEST_CASE(a_trial_ends_when_one_has_nothing_more_to_do) {
   pumps.now += slice_time;
   BOOST_TEST((pumps.end_of_slice(1, 10, false) == Spread::Order::stay));
   const TimePoint finished = pumps.now;
-  pumps.run(limits::spread_rest_min + 2 * limits::spread_window);
+  pumps.run(limits::spread_pause + 2 * limits::spread_window);
   BOOST_TEST(pumps.narrowed.empty());
   BOOST_TEST_REQUIRE(pumps.widened.size() == 2U);
-  BOOST_TEST((pumps.widened[1] - finished >= limits::spread_rest_min));
+  BOOST_TEST((pumps.widened[1] - finished >= limits::spread_pause));
 }
 
 BOOST_AUTO_TEST_CASE(a_trial_gives_no_order_to_a_pump_that_is_idle_by_now) {
