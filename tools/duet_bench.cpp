@@ -50,7 +50,7 @@ options::options_description actors_options() {
   options::options_description all("duet-bench actors");
   all.add_options()("help", "print this text");
   all.add_options()("json", "print one JSON object");
-  all.add_options()("runs", options::value<unsigned>()->default_value(5),
+  all.add_options()("runs", options::value<unsigned>()->default_value(11),
                     "runs of each figure, 1..100");
   all.add_options()("samples", options::value<unsigned>()->default_value(5000),
                     "hand-offs of each way a run, 100..1000000");

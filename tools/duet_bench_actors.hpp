@@ -11,7 +11,7 @@
 namespace duet::tools {
 
 struct ActorsBench {
-  std::uint32_t runs = 5;         ///< 1 to 100.
+  std::uint32_t runs = 11;        ///< 1 to 100.
   std::uint32_t samples = 5000;   ///< of each way a run, 100 to 1000000.
   std::string only;               ///< one of actors_bench_parts(); empty: all.
   bool cpu = false;               ///< workloads by CPU time of the process instead of time.
