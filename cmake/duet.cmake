@@ -36,8 +36,7 @@ endif()
 
 add_library(duet_options INTERFACE)
 target_compile_options(duet_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-  -fno-omit-frame-pointer)
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
 if(NOT DUET_ONLY_RUNTIME)   # an embedder's compiler may know warnings that ours does not
   target_compile_options(duet_options INTERFACE -Werror)
 endif()
@@ -50,7 +49,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 target_compile_definitions(duet_options INTERFACE BOOST_ALL_NO_LIB BOOST_TEST_DYN_LINK)
 if(DUET_SANITIZE)
-  target_compile_options(duet_options INTERFACE -fsanitize=${DUET_SANITIZE} -fno-sanitize-recover=all)
+  # Their reports follow frame pointers; profiles of the release build unwind by its tables (perf record --call-graph dwarf).
+  target_compile_options(duet_options INTERFACE -fsanitize=${DUET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(duet_options INTERFACE -fsanitize=${DUET_SANITIZE})
   target_compile_definitions(duet_options INTERFACE DUET_SANITIZED=1
     BOOST_ASIO_DISABLE_AWAITABLE_FRAME_RECYCLING)
