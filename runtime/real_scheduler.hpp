@@ -21,8 +21,8 @@ struct RealSchedulerOptions {
 };
 
 /// A pump is a posted handler that runs what is ready from a FIFO of its own, without a lock; when
-/// another pump is idle it gives half away if that is worth it (limits::backlog_ns_max). An idle
-/// pump posts nothing and parks no thread.
+/// another pump is idle it gives half away if that is worth it (limits::backlog_ns_max), or to find
+/// out whether it is (detail/spread.hpp). An idle pump posts nothing and parks no thread.
 ///
 /// Destroyed only when nothing is ready, or after close().
 class RealScheduler final : public Scheduler {
