@@ -11,8 +11,8 @@ std::atomic<std::uint64_t> allocations = 0;
 }   // namespace
 
 // glibc's own entry points, so that malloc itself is counted; operator new calls it.
-extern "C" void* __libc_malloc(std::size_t);
-extern "C" void* malloc(std::size_t bytes) {
+extern "C" void* __libc_malloc(std::size_t) noexcept;
+extern "C" void* malloc(std::size_t bytes) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
   return __libc_malloc(bytes);
 }

@@ -67,11 +67,11 @@ struct Node {
 
 /// Of a message that was taken from a mailbox, once what it carried is destroyed.
 inline void free_node(Node& node) noexcept {
-#if !defined(DUET_SANITIZED)
-  if (node.ops->size_class < Pool::classes) [[likely]]
-    return Pool::give(&node, node.ops->size_class);
-#endif
+#if defined(DUET_SANITIZED)
   ::operator delete(&node);
+#else
+  Pool::give(&node, node.ops->size_class);
+#endif
 }
 
 /// The envelope in fewer bytes: with 16 bytes of content a message is one cache line.

@@ -83,6 +83,7 @@ void Pool::refill(std::size_t size_class) {
 }
 
 void Pool::spill(std::size_t size_class, void* memory) noexcept {
+  if (size_class == unpooled) return ::operator delete(memory);
   Shelf& shelf = shelves_[size_class];
   auto* const node = new (memory) FreeNode{nullptr, nullptr, 1};
   if (ended_) {

@@ -36,6 +36,7 @@ class Pool {
  public:
   static constexpr std::size_t step = 16;   // bytes between two size classes
   static constexpr std::size_t classes = limits::pooled_bytes_max / step;
+  static constexpr std::size_t unpooled = classes;   // the class of what is larger
 
   // Inlined by force, so that the size class of a known type is a constant.
   [[nodiscard, gnu::always_inline]] static void* take(std::size_t size_class) {
@@ -65,7 +66,7 @@ class Pool {
   }
 
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
-    return (std::max(bytes, sizeof(FreeNode)) + step - 1) / step - 1;
+    return std::min((std::max(bytes, sizeof(FreeNode)) + step - 1) / step - 1, unpooled);
   }
 
  private:
@@ -76,7 +77,8 @@ class Pool {
   static void open(Shelf& shelf, std::size_t size_class);
   static void flush() noexcept;
 
-  static inline constinit thread_local std::array<Shelf, classes> shelves_{};
+  // The last one is of what is larger: always full, so that each give() goes to spill().
+  static inline constinit thread_local std::array<Shelf, classes + 1> shelves_{};
   static inline constinit thread_local bool ended_ = false;
 };
 
@@ -91,13 +93,11 @@ class Pool {
 
 [[gnu::always_inline]] inline void deallocate(void* memory,
                                               [[maybe_unused]] std::size_t bytes) noexcept {
-#if !defined(DUET_SANITIZED)
-  if (bytes <= limits::pooled_bytes_max) {
-    Pool::give(memory, Pool::class_of(bytes));
-    return;
-  }
-#endif
+#if defined(DUET_SANITIZED)
   ::operator delete(memory);
+#else
+  Pool::give(memory, Pool::class_of(bytes));
+#endif
 }
 
 template <typename T, typename... Args>

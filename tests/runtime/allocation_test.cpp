@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <malloc.h>
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -14,7 +16,30 @@ using duet::runtime::Self;
 
 namespace {
 
+/// Larger than what the pool keeps.
+struct Large {
+  std::array<char, 2 * duet::runtime::limits::pooled_bytes_max> bytes{};
+};
+
+}   // namespace
+
+namespace duet::runtime {
+template <>
+inline constexpr MessageClass message_class<Large> = MessageClass::guaranteed;
+}   // namespace duet::runtime
+
+namespace {
+
 using Plain = std::variant<Result>;
+
+class Heap final : public duet::runtime::HandlerActor<Heap, std::variant<Large>> {
+ public:
+  explicit Heap(int& handled) : handled_(handled) {}
+  void on(const Large& /*message*/) { ++handled_; }
+
+ private:
+  int& handled_;
+};
 
 class Echo final : public duet::runtime::HandlerActor<Echo, Language> {
  public:
@@ -96,6 +121,22 @@ BOOST_AUTO_TEST_CASE(a_warm_spawn_of_a_handler_actor_allocates_nothing) {
     io.run();
   }
   BOOST_TEST(allocations - before == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(messages_larger_than_the_pool_give_their_memory_back) {
+  boost::asio::io_context io;
+  duet::runtime::System system(io.get_executor());
+  int handled = 0;
+  const auto heap = system.spawn<Heap>("heap", handled);
+  std::size_t before = 0;
+  for (int i = 0; i < 400; ++i) {
+    if (i == 100) before = ::mallinfo2().uordblks;
+    for (int j = 0; j < 3; ++j) heap.send(Large{});
+    io.restart();
+    io.run();
+  }
+  BOOST_TEST(handled == 1200);
+  BOOST_TEST(::mallinfo2().uordblks <= before + sizeof(Large));
 }
 
 // B2: <= 320 B a handler actor, <= 900 B a coroutine, inspection and bounds included.
