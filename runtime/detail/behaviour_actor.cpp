@@ -48,7 +48,7 @@ void Wait::wait_for(const char* what, const std::source_location& where, bool ho
 
 /// One of the waits that are.
 void BehaviourActor::resume_complete() {
-  if (receive_complete_) return resume_receive();
+  if ((flags_ & receive_complete_flag) != 0) return resume_receive();
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {
     auto* const wait = static_cast<Wait*>(pending);   // a behaviour has no other pendings
     if (wait->complete()) return wait->resume();
@@ -56,16 +56,21 @@ void BehaviourActor::resume_complete() {
   DUET_UNREACHABLE();
 }
 
+void BehaviourActor::cannot_receive() const {
+  DUET_ASSERT(unwinding(), "one receive at a time");
+  throw_cancelled();
+}
+
 /// True if something was done.
 bool BehaviourActor::work_once() {
   Slot& own = slot();
-  dry_ = false;
-  if (!has_begun()) {
+  flags_ &= ~dry_flag;
+  if (!has_begun()) [[unlikely]] {
     set_begun();
     start();
     return true;
   }
-  if (complete_ > 0) {
+  if (complete_ > 0) [[unlikely]] {
     resume_complete();
     return true;
   }
@@ -76,7 +81,7 @@ bool BehaviourActor::work_once() {
     task->ops->run(*task, *this);
     return true;
   }
-  if (!receiving_) {
+  if (!receiving()) {
     own.take_normal();   // so that the head may carry the idle mark
     return false;
   }
@@ -97,8 +102,7 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
     try {
       while (!ended() && work_once()) {
         if (left_ == 0 && (own.has_task() || own.urgent_came())) break;
-        // It has just looked for a message itself.
-        if (dry_ && receiving_ && complete_ == 0 && !own.has_task()) break;
+        if (resting()) break;
       }
     } catch (...) {   // left by a function on the actor's executor, not by the behaviour
       end(ExitReason(ExitKind::failed, std::current_exception()));
@@ -106,7 +110,7 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
     if (ended()) return Outcome::ended;
     SideRecord& side = own.side();
     side.enter(Activity::waiting, thread_state().stamp);
-    if (left_ == 0 && ((receiving_ && own.has_message()) || own.has_task() || own.urgent_came())) {
+    if (left_ == 0 && ((receiving() && own.has_message()) || own.has_task() || own.urgent_came())) {
       return Outcome::again;
     }
     switch (own.try_idle()) {
@@ -123,11 +127,11 @@ ActorBase::Outcome BehaviourActor::activate() noexcept {
 }
 
 void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
-  if (exception == nullptr || (unwinding_ && says_cancelled(exception))) {
+  if (exception == nullptr || (unwinding() && says_cancelled(exception))) {
     if (kill_reason() != nullptr) {
       end(ExitReason(ExitKind::killed, kill_reason()));
     } else {
-      end(ExitReason(unwinding_ ? ExitKind::stopped : ExitKind::finished));
+      end(ExitReason(unwinding() ? ExitKind::stopped : ExitKind::finished));
     }
   } else {
     end(ExitReason(ExitKind::failed, exception));
@@ -135,7 +139,7 @@ void BehaviourActor::body_ended(const std::exception_ptr& exception) noexcept {
 }
 
 void BehaviourActor::abandon_waits() noexcept {
-  if (receiving_) {
+  if (receiving()) {
     stop_receiving();
     continuation_.abandon();
   }
@@ -148,8 +152,8 @@ void BehaviourActor::kill(std::exception_ptr why) {
 }
 
 void BehaviourActor::unwind() {
-  if (unwinding_) return;
-  unwinding_ = true;
+  if (unwinding()) return;
+  flags_ |= unwinding_flag;
   signal_.emit(boost::asio::cancellation_type::terminal);
   cancel_receive();
   for (Pending* pending = this->pending().first(); pending != nullptr; pending = pending->next()) {

@@ -83,15 +83,16 @@ class BehaviourActor : public ActorBase {
 
   /// Takes a message if there is one that the activation may still handle: true, then received().
   [[nodiscard, gnu::always_inline]] bool receive_at_once() {
-    if (unwinding_) [[unlikely]]
-      throw_cancelled();
-    DUET_ASSERT(!receiving_, "one receive at a time");
+    if ((flags_ & (unwinding_flag | receiving_flag)) != 0) [[unlikely]]
+      cannot_receive();
     if (left_ == 0) [[unlikely]]
       return false;
     slot().take_urgent();
     message_ = slot().next_message();
-    dry_ = message_ == nullptr;
-    if (dry_) return false;
+    if (message_ == nullptr) {
+      flags_ = dry_flag;   // the others are not set
+      return false;
+    }
     --left_;
     return true;
   }
@@ -101,12 +102,12 @@ class BehaviourActor : public ActorBase {
     SideRecord& side = slot().side();
     side.set_message(nullptr);
     side.set_wait("message", where);
-    receiving_ = true;
+    flags_ |= receiving_flag;
   }
   /// Goes on without a message, once the running code has come back to the activation.
   void cancel_receive() noexcept {
-    if (!receiving_ || receive_complete_) return;
-    receive_complete_ = true;
+    if ((flags_ & (receiving_flag | receive_complete_flag)) != receiving_flag) return;
+    flags_ |= receive_complete_flag;
     ++complete_;
   }
   void resume_receive() {
@@ -126,7 +127,7 @@ class BehaviourActor : public ActorBase {
   }
 
   /// Once true, our awaits throw: the behaviour is to unwind.
-  [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
+  [[nodiscard]] bool unwinding() const noexcept { return (flags_ & unwinding_flag) != 0; }
 
 #if !DUET_AWAITABLE_PUBLIC
   /// Of the coroutine that started with the actor, as opposed to the branches of a race.
@@ -164,11 +165,27 @@ class BehaviourActor : public ActorBase {
 
  private:
   friend class Wait;
+  // Bits of flags_, so that one comparison tells what is usual.
+  static constexpr std::uint32_t receiving_flag = 1;
+  static constexpr std::uint32_t receive_complete_flag = 2;   // resume it without a message
+  static constexpr std::uint32_t unwinding_flag = 4;
+  // The behaviour has looked for a message since it was resumed, and there was none.
+  static constexpr std::uint32_t dry_flag = 8;
+
   [[nodiscard, gnu::always_inline]] inline bool work_once();
   void resume_complete();
+  [[noreturn, gnu::cold]] void cannot_receive() const;
+  [[nodiscard]] bool receiving() const noexcept {
+    return (flags_ & receiving_flag) != 0;
+  }
+  /// It waits for the next message, there was none when it looked, and there is nothing else to do.
+  [[nodiscard]] bool resting() const noexcept {
+    return (flags_ & (receiving_flag | dry_flag)) == (receiving_flag | dry_flag) &&
+           complete_ == 0 && !slot().has_task();
+  }
   void stop_receiving() noexcept {
-    receiving_ = false;
-    if (std::exchange(receive_complete_, false)) --complete_;
+    if ((flags_ & receive_complete_flag) != 0) --complete_;
+    flags_ &= unwinding_flag;
   }
 
   Envelope envelope_;
@@ -181,10 +198,7 @@ class BehaviourActor : public ActorBase {
 #endif
   std::uint32_t left_ = 0;   // messages and tasks that this activation may still handle
   std::uint32_t complete_ = 0;
-  bool dry_ = false;   // the behaviour has looked for a message since, and there was none
-  bool receiving_ = false;
-  bool receive_complete_ = false;   // resume it without a message
-  bool unwinding_ = false;
+  std::uint32_t flags_ = 0;
 };
 
 inline void Wait::uncount() noexcept {

@@ -51,6 +51,21 @@ Behaviour echo(Self<Plain> self, Socket* socket, Strings* log) {
   static_cast<void>(self);
 }
 
+Behaviour write_down(Self<std::variant<Cancel>> self, Strings* log) {
+  for (;;) {
+    const std::variant<Cancel> message = co_await self.receive();
+    log->push_back("cancel " + std::to_string(std::get<Cancel>(message).number));
+  }
+}
+
+/// Leaves itself a function before it receives again.
+Behaviour post_to_itself(Self<std::variant<Cancel>> self, Strings* log) {
+  for (;;) {
+    co_await self.receive();
+    boost::asio::post(self.executor(), [log] { log->push_back("function"); });
+  }
+}
+
 Async<int> doubled(Self<Plain> self, int number) {
   co_await self.sleep(1ms);
   co_return 2 * number;
@@ -191,6 +206,31 @@ BOOST_AUTO_TEST_CASE(messages_that_come_while_an_operation_is_awaited_are_kept_i
   run_ready();
   BOOST_TEST(log.back() == "then read 3");
   BOOST_TEST(living() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_function_and_an_urgent_message_in_one_activation_are_both_handled) {
+  const auto writer = system.spawn("writer", write_down, &log);
+  run_ready();   // it has looked for a message, and there was none
+  for (const bool function_first : {true, false}) {
+    const auto post = [&] {
+      boost::asio::post(duet::runtime::actor_executor(writer.address()),
+                        [this] { log.push_back("function"); });
+    };
+    if (function_first) post();
+    BOOST_TEST(writer.send(Cancel{1}).ok());
+    if (!function_first) post();
+    run_ready();
+    BOOST_TEST(log == (Strings{"function", "cancel 1"}), boost::test_tools::per_element());
+    log.clear();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_function_that_a_behaviour_posts_to_itself_runs_though_no_message_comes) {
+  const auto poster = system.spawn("poster", post_to_itself, &log);
+  run_ready();
+  BOOST_TEST(poster.send(Cancel{1}).ok());
+  run_ready();
+  BOOST_TEST(log == (Strings{"function"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_race_takes_no_message) {
