@@ -296,6 +296,7 @@ struct RealScheduler::State : std::enable_shared_from_this<State> {
       const std::uint32_t ran = run_batch(pump, batch);
       left -= ran;
       now = Clock::now();
+      detail::thread_state().wakes.look();
       if (ran > 0) {
         pump.load.measured(now - std::exchange(looked, now), ran, size, pump.ready.size());
       }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/assert.hpp"
+#include "runtime/detail/select.hpp"
 
 #include <cstdint>
 
@@ -29,28 +30,36 @@ class Runnable {
 /// A FIFO of runnables; no lock of its own. A runnable is in one queue at a time.
 class RunnableQueue {
  public:
-  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  RunnableQueue() = default;
+  RunnableQueue(const RunnableQueue&) = delete;
+  RunnableQueue& operator=(const RunnableQueue&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   void push(Runnable& runnable) noexcept {
-    DUET_ASSERT(runnable.next_ == nullptr && tail_ != &runnable);
-    (tail_ == nullptr ? head_ : tail_->next_) = &runnable;
-    tail_ = &runnable;
-    ++size_;
+    DUET_ASSERT(runnable.next_ == nullptr && end_ != &runnable.next_);
+    push_if(runnable, true);
+  }
+  /// As push() if `wanted`, else nothing. Without a branch, for a `wanted` that no processor
+  /// predicts; and without push()'s assertion, as what is not wanted may be in a queue.
+  void push_if(Runnable& runnable, bool wanted) noexcept {
+    *end_ = &runnable;   // beyond the end, if it is not wanted
+    end_ = detail::select(wanted, &runnable.next_, end_);
+    size_ += static_cast<std::uint64_t>(wanted);
   }
   /// Null if empty.
   [[nodiscard]] Runnable* pop() noexcept {
+    if (size_ == 0) return nullptr;
     Runnable* const first = head_;
-    if (first == nullptr) return nullptr;
     head_ = first->next_;
-    if (head_ == nullptr) tail_ = nullptr;
+    if (--size_ == 0) end_ = &head_;
     first->next_ = nullptr;
-    --size_;
     return first;
   }
 
  private:
-  Runnable* head_ = nullptr;
-  Runnable* tail_ = nullptr;
+  Runnable* head_ = nullptr;   // if not empty
+  Runnable** end_ = &head_;    // where the next one is linked
   std::uint64_t size_ = 0;
 };
 

@@ -167,8 +167,8 @@ BOOST_AUTO_TEST_CASE(nothing_outside_the_seams_reads_clocks_or_makes_threads) {
       R"(|timed_mutex|condition_variable|condition_variable_any|random_device|async|this_thread)\b)"
       R"(|\bs?rand\(|steady_timer|system_timer|\bpthread_create\b)");
   const std::vector<std::string> excepted = {"runtime/real_", "runtime/completion_thread.",
-                                             // Yields to a sender that is between two
-                                             // instructions; a simulation has no such moment.
+                                             // Yields to a sender that is between the two steps
+                                             // of its push; a simulation has no such moment.
                                              "runtime/detail/await_link.hpp", "runtime/examples/",
                                              "device/emulator/threaded_", "tools/", "tests/"};
   Findings findings;

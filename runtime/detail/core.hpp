@@ -64,6 +64,16 @@ class Core final : public std::enable_shared_from_this<Core> {
       scheduler_->post(slot);
     }
   }
+  /// As make_ready() if `woken`, else nothing; without a branch on that where this system's actors
+  /// run.
+  void make_ready_if(Slot& slot, bool woken) noexcept {
+    ThreadState& state = thread_state();
+    if (state.ready_of == scheduler_) [[likely]] {
+      state.ready->push_if(slot, woken);
+    } else if (woken) {
+      scheduler_->post(slot);
+    }
+  }
 
   /// The time for side records: read once for a few activations.
   [[nodiscard]] TimePoint stamp(ThreadState& state) noexcept {

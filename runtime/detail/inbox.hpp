@@ -4,10 +4,13 @@
 #include "runtime/assert.hpp"
 #include "runtime/detail/await_link.hpp"
 #include "runtime/detail/node.hpp"
+#include "runtime/detail/select.hpp"
 #include "runtime/limits.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace duet::runtime::detail {
@@ -36,21 +39,29 @@ class Inbox {
                 ///< else.
   };
 
-  /// Any thread. `woke`: the caller holds the activation now, and the push was not counted among
-  /// the others(). After `dead` and `full` the node is still the caller's.
+  /// Any thread. `woke`: the caller holds the activation now. After `dead` and `full` the node is
+  /// still the caller's.
   Push push(Node& node, Lane lane, bool bounded) noexcept {
     return lane == Lane::normal ? push_normal(node, bounded) : push_urgent(node);
   }
   /// As push() to the normal lane if that is simple now, else `contended`: then call push().
   [[gnu::always_inline]] Push try_push(Node& node, bool bounded) noexcept {
-    std::uint64_t head = normal_.load(std::memory_order_acquire);
-    if (is_dead(head) || (bounded && !has_room(head))) [[unlikely]]
-      return Push::contended;
-    if (!normal_.compare_exchange_strong(head, with_last(head, node, bounded),
-                                         std::memory_order_acq_rel, std::memory_order_relaxed))
-        [[unlikely]]
+    std::uint64_t head = 0;
+    if (!become_last(node, head, bounded)) [[unlikely]]
       return Push::contended;
     return link(node, head, bounded);
+  }
+  /// As try_push(), but without a branch on whether the result is `queued` or `woke`.
+  [[gnu::always_inline]] Push try_push_branchless(Node& node, bool bounded) noexcept {
+    std::uint64_t head = 0;
+    if (!become_last(node, head, bounded)) [[unlikely]]
+      return Push::contended;
+    if (!bounded) others_.fetch_add(1, std::memory_order_relaxed);
+    Node* const before = node_of(head);
+    static_assert(std::is_standard_layout_v<Node> && offsetof(Node, next) == 0);
+    auto* const next = reinterpret_cast<std::atomic<Node*>*>(before);   // null, if it is
+    select(before != nullptr, next, &first_)->store(&node, std::memory_order_release);
+    return is_idle(head) ? Push::woke : Push::queued;
   }
 
   /// Nodes of the urgent lane.
@@ -60,10 +71,10 @@ class Inbox {
   /// Bounded messages that were not taken yet.
   [[nodiscard]] std::uint32_t bounded() const noexcept {
     const std::uint16_t taken = taken_.load(std::memory_order_acquire);   // before what was pushed
-    return distance(normal_.load(std::memory_order_relaxed), taken);
+    const std::uint64_t head = normal_.load(std::memory_order_relaxed);
+    return is_dead(head) ? 0 : distance(head, taken);
   }
-  /// Messages without a bound that were ever pushed to the normal lane, modulo 2^32, but for those
-  /// that woke the actor.
+  /// Messages without a bound that were ever pushed to the normal lane, modulo 2^32.
   [[nodiscard]] std::uint32_t others() const noexcept {
     return others_.load(std::memory_order_relaxed);
   }
@@ -92,24 +103,25 @@ class Inbox {
     return node_of(normal_.load(std::memory_order_relaxed)) == &node;
   }
 
-  /// The oldest of the normal lane, if it can be seen.
+  /// The oldest of the normal lane.
   struct Front {
-    Node* node;
+    Node* node;    // null if there is none, or if it cannot be seen yet
     Node* spent;   // the one that was taken before it
-    bool dry;      // there is none
   };
   [[nodiscard, gnu::always_inline]] Front front() const noexcept {
-    const std::uintptr_t first = first_.load(std::memory_order_acquire);
+    Node* const first = first_.load(std::memory_order_acquire);
+    if (!is_spent(first)) return {first, nullptr};
+    Node* const before = without_mark(first);
+    return {before->next.load(std::memory_order_acquire), before};
+  }
+  /// Of what front() said, if it has no node: whether nothing is on its way either.
+  [[nodiscard]] bool is_dry(const Front& oldest) const noexcept {
     const std::uint64_t last = normal_.load(std::memory_order_relaxed) & address_mask;
-    if ((first & spent) == 0) {
-      return {reinterpret_cast<Node*>(first), nullptr, last <= dead_mark};
-    }
-    Node* const before = reinterpret_cast<Node*>(first - spent);
-    return {before->next.load(std::memory_order_acquire), before, last == first - spent};
+    return last <= dead_mark || reinterpret_cast<const Node*>(last) == oldest.spent;
   }
   /// Takes what front() said.
   [[gnu::always_inline]] void spend(Node& front, Node* spent_before) noexcept {
-    first_.store(reinterpret_cast<std::uintptr_t>(&front) | spent, std::memory_order_relaxed);
+    first_.store(with_mark(front), std::memory_order_relaxed);
     __builtin_prefetch(front.after());   // comes while this one is handled
     if (spent_before != nullptr) free_node(*spent_before);
   }
@@ -117,9 +129,8 @@ class Inbox {
   [[nodiscard]] Node* pop() noexcept {
     Front oldest = front();
     if (oldest.node == nullptr) {
-      if (oldest.dry) return nullptr;
-      oldest.node = oldest.spent == nullptr ? reinterpret_cast<Node*>(await_link(first_))
-                                            : await_link(oldest.spent->next);
+      if (is_dry(oldest)) return nullptr;
+      oldest.node = await_link(oldest.spent == nullptr ? first_ : oldest.spent->next);
     }
     spend(*oldest.node, oldest.spent);
     return oldest.node;
@@ -154,14 +165,14 @@ class Inbox {
   }
 
   [[nodiscard, gnu::always_inline]] Idle try_idle() noexcept {
-    const std::uintptr_t first = first_.load(std::memory_order_relaxed);
-    if (first != 0 && (first & spent) == 0) return Idle::busy;
-    Node* const last = reinterpret_cast<Node*>(first & ~spent);
+    Node* const first = first_.load(std::memory_order_relaxed);
+    if (first != nullptr && !is_spent(first)) return Idle::busy;
+    Node* const last = without_mark(first);
     const auto address = reinterpret_cast<std::uint64_t>(last);
     std::uint64_t head = normal_.load(std::memory_order_relaxed);
     if ((head & address_mask) != address) return Idle::busy;
     // Before the mark, because who finds the mark writes it.
-    if (last != nullptr) first_.store(0, std::memory_order_relaxed);
+    if (last != nullptr) first_.store(nullptr, std::memory_order_relaxed);
     while (!normal_.compare_exchange_weak(head, (head & ~address_mask) | idle_mark,
                                           std::memory_order_seq_cst, std::memory_order_relaxed)) {
       if ((head & address_mask) == address) continue;
@@ -182,13 +193,13 @@ class Inbox {
     DUET_ASSERT(bound > 0 && bound <= limits::bounded_messages_max, bound);
     bound_.store(static_cast<std::uint16_t>(bound), std::memory_order_relaxed);
     taken_.store(0, std::memory_order_relaxed);
-    others_.store(0, std::memory_order_relaxed);
-    first_.store(0, std::memory_order_relaxed);
+    first_.store(nullptr, std::memory_order_relaxed);
     urgent_.store(0, std::memory_order_release);
     normal_.store(0, std::memory_order_release);
   }
 
-  /// A life ends; what was queued is left in `urgent` and `normal`.
+  /// A life ends; what was queued is left in `urgent` and `normal`. Once that is gone, call
+  /// forget_others().
   void close(NodeList& urgent, NodeList& normal) noexcept {
     urgent.append_reversed(node_of(urgent_.exchange(dead_mark, std::memory_order_seq_cst)));
     Node* first = nullptr;
@@ -198,13 +209,16 @@ class Inbox {
     if (first != nullptr) normal.append(*first, *last);
   }
 
+  /// Nobody counts any more.
+  void forget_others() noexcept { others_.store(0, std::memory_order_relaxed); }
+
  private:
   static constexpr std::uint64_t idle_mark = 1;
   static constexpr std::uint64_t dead_mark = 2;
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t count_one = 1ULL << count_shift;
   static constexpr std::uint64_t address_mask = count_one - 1;
-  static constexpr std::uintptr_t spent = 1;   // in first_: the node was taken
+  static constexpr std::uintptr_t spent_mark = 1;   // in first_: the node was taken
 
   [[nodiscard]] static Node* node_of(std::uint64_t head) noexcept {
     const std::uint64_t address = head & address_mask;
@@ -215,11 +229,24 @@ class Inbox {
   [[nodiscard]] static bool is_dead(std::uint64_t head) noexcept {
     return (head & address_mask) == dead_mark;
   }
+  [[nodiscard]] static bool is_idle(std::uint64_t head) noexcept {
+    return (head & address_mask) == idle_mark;
+  }
 
   /// The taken node that is still in the queue, or null.
   [[nodiscard]] const Node* resident() const noexcept {
-    const std::uintptr_t first = first_.load(std::memory_order_relaxed);
-    return (first & spent) == 0 ? nullptr : reinterpret_cast<const Node*>(first & ~spent);
+    Node* const first = first_.load(std::memory_order_relaxed);
+    return is_spent(first) ? without_mark(first) : nullptr;
+  }
+
+  [[nodiscard]] static bool is_spent(const Node* first) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(first) & spent_mark) != 0;
+  }
+  [[nodiscard]] static Node* with_mark(Node& node) noexcept {
+    return reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(&node) | spent_mark);
+  }
+  [[nodiscard]] static Node* without_mark(Node* first) noexcept {
+    return reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(first) & ~spent_mark);
   }
 
   static std::uint16_t distance(std::uint64_t head, std::uint16_t taken) noexcept {
@@ -244,17 +271,17 @@ class Inbox {
   /// the last one.
   template <typename F>
   void take_rest(Node*& first, Node*& last, F detach) noexcept {
-    std::uintptr_t begin = first_.load(std::memory_order_acquire);
-    if (begin == 0 && node_of(normal_.load(std::memory_order_relaxed)) != nullptr) {
+    Node* begin = first_.load(std::memory_order_acquire);
+    if (begin == nullptr && node_of(normal_.load(std::memory_order_relaxed)) != nullptr) {
       begin = await_link(first_);
     }
     // Before the queue is empty, because whoever pushes to an empty one writes it.
-    if (begin != 0) first_.store(0, std::memory_order_relaxed);
+    if (begin != nullptr) first_.store(nullptr, std::memory_order_relaxed);
     last = detach();
     // Came meanwhile. It is dead now, so that no other one follows.
-    if (begin == 0 && last != nullptr) begin = await_link(first_);
-    Node* const node = reinterpret_cast<Node*>(begin & ~spent);
-    if ((begin & spent) == 0) {
+    if (begin == nullptr && last != nullptr) begin = await_link(first_);
+    Node* const node = without_mark(begin);
+    if (!is_spent(begin)) {
       first = node;
     } else {
       first = last == node ? nullptr : await_link(node->next);
@@ -280,6 +307,18 @@ class Inbox {
     return count | reinterpret_cast<std::uint64_t>(&node);
   }
 
+  /// The first step, after `head`. False if that is not simple now.
+  [[gnu::always_inline]] bool become_last(Node& node, std::uint64_t& head, bool bounded) noexcept {
+    head = normal_.load(std::memory_order_acquire);
+    if (is_dead(head) || (bounded && !has_room(head))) [[unlikely]]
+      return false;
+    // A copy, so that what follows does not depend on what the exchange returns: the processor goes
+    // on meanwhile.
+    std::uint64_t expected = head;
+    return normal_.compare_exchange_strong(expected, with_last(head, node, bounded),
+                                           std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
   Push push_normal(Node& node, bool bounded) noexcept {
     std::uint64_t head = normal_.load(std::memory_order_acquire);
     do {
@@ -294,15 +333,15 @@ class Inbox {
 
   /// The second step, after `head`.
   [[gnu::always_inline]] Push link(Node& node, std::uint64_t head, bool bounded) noexcept {
+    // Counted first: once it is linked, the receiver's life may end and another begin.
+    if (!bounded) others_.fetch_add(1, std::memory_order_relaxed);
     Node* const before = node_of(head);
     if (before != nullptr) {
       before->next.store(&node, std::memory_order_release);
-    } else {
-      first_.store(reinterpret_cast<std::uintptr_t>(&node), std::memory_order_release);
+      return Push::queued;
     }
-    if ((head & address_mask) == idle_mark) return Push::woke;
-    if (!bounded) others_.fetch_add(1, std::memory_order_relaxed);
-    return Push::queued;
+    first_.store(&node, std::memory_order_release);
+    return is_idle(head) ? Push::woke : Push::queued;
   }
 
   Push push_urgent(Node& node) noexcept {
@@ -320,8 +359,8 @@ class Inbox {
 
   std::atomic<std::uint64_t> normal_ = dead_mark;
   std::atomic<std::uint64_t> urgent_ = dead_mark;
-  std::atomic<std::uintptr_t> first_ = 0;   // where the normal lane begins
-  std::atomic<std::uint16_t> taken_ = 0;    // bounded messages ever taken, modulo 65 536
+  std::atomic<Node*> first_ = nullptr;     // where the normal lane begins; may bear spent_mark
+  std::atomic<std::uint16_t> taken_ = 0;   // bounded messages ever taken, modulo 65 536
   std::atomic<std::uint16_t> bound_ = 0;
   std::atomic<std::uint32_t> others_ = 0;   // others that were pushed to the normal lane
 };

@@ -113,13 +113,12 @@ class SideRecord {
 
   // What every activation writes comes first, together.
 
-  // Messages without a bound that were taken from the normal lane, modulo 2^32, less those that
-  // woke the actor: Inbox::others() does not know of them either.
+  // Messages without a bound that were taken from the normal lane, modulo 2^32.
   std::atomic<std::uint32_t> others_taken = 0;
   std::atomic<std::uint32_t> normal_peak = 0;
   std::atomic<std::uint32_t> urgent_depth = 0;   // taken from the inbox and not begun yet
   std::atomic<std::uint32_t> urgent_peak = 0;
-  std::uint16_t last_seen = 0;   // what Inbox::moved() keeps
+  std::uint16_t last_seen = 0;   // what Inbox::moved() keeps; Slot::is_peak() resets it
 
  private:
   std::atomic<Activity> activity_ = Activity::none;

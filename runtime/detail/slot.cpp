@@ -45,6 +45,13 @@ struct Outer {
   std::uint32_t stamps_left;
 };
 
+/// The lines of a slot that the activation writes come while its turn comes.
+void prefetch_activation(const void* slot) noexcept {
+  for (const std::size_t line : {64, 128}) {
+    __builtin_prefetch(static_cast<const std::byte*>(slot) + line, 1);
+  }
+}
+
 void enter(ThreadState& state, Arena& arena) noexcept {
   state.arena = &arena;
   state.block = &arena.block_of_thread();
@@ -144,14 +151,13 @@ void Slot::end() noexcept {
   monitors_.tell_all(Address(this, life), reason);
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
   const std::uint64_t handled = handled_.load(std::memory_order_relaxed);
+  inbox_.forget_others();
   side_.reset();
   core.ended(*this, sent, handled);
 }
 
 void Slot::make_ready() noexcept {
-  // The activation's lines come while its turn comes.
-  const auto* const begin = reinterpret_cast<const std::byte*>(this);
-  for (const std::size_t line : {64, 128}) __builtin_prefetch(begin + line, 1);
+  prefetch_activation(this);
   arena_.core().make_ready(*this);
 }
 
@@ -159,7 +165,7 @@ void Slot::make_ready() noexcept {
 MessageHeader* Slot::take_usual(Node& front, Node* spent) noexcept {
   const NodeOps& ops = *front.ops;
   if (!ops.plain || front.generation != generation_.load(std::memory_order_relaxed) ||
-      (inbox_.moved(side_.last_seen) && is_peak(front))) [[unlikely]] {
+      is_peak(front)) [[unlikely]] {
     return next_message_slowly();
   }
   count_taken(ops);
@@ -168,9 +174,13 @@ MessageHeader* Slot::take_usual(Node& front, Node* spent) noexcept {
 }
 
 /// Only what is taken makes the depth fall, and only a push makes it rise.
-bool Slot::is_peak(const Node& front) const noexcept {
+inline bool Slot::is_peak(const Node& front) noexcept {
   const std::uint32_t peak = side_.normal_peak.load(std::memory_order_relaxed);
-  return (inbox_.is_last(front) ? 1 : normal_depth()) > peak;
+  if (inbox_.is_last(front)) {
+    side_.last_seen = 0;   // a later last one may lie where one lay: moved() must not confuse them
+    return peak == 0;
+  }
+  return inbox_.moved(side_.last_seen) && normal_depth() > peak;
 }
 
 MessageHeader* Slot::next_message_slowly() noexcept {
@@ -196,8 +206,27 @@ Node* Slot::next_node() noexcept {
 
 Inbox::Push Slot::push(Node& node, Lane lane, bool bounded) noexcept {
   const Inbox::Push result = inbox_.push(node, lane, bounded);
-  if (result == Inbox::Push::woke) static_cast<void>(woken(lane == Lane::normal && !bounded));
+  if (result == Inbox::Push::woke) make_ready();
   return result;
+}
+
+errc Slot::woken() noexcept {
+  thread_state().wakes.add(true);
+  make_ready();
+  return errc{};
+}
+
+errc Slot::put_branchless(Node& node, bool bounded) noexcept {
+  const Inbox::Push result = inbox_.try_push_branchless(node, bounded);
+  if (result == Inbox::Push::contended) [[unlikely]]
+    return put_slowly(node, bounded);
+  const bool woke = result == Inbox::Push::woke;
+  ThreadState& state = thread_state();
+  state.wakes.add(woke);
+  // If it is not ours to run: lines of our own, which are here anyway.
+  prefetch_activation(select<const void>(woke, this, &state));
+  arena_.core().make_ready_if(*this, woke);
+  return errc{};
 }
 
 errc Slot::put_slowly(Node& node, bool bounded) noexcept {
@@ -213,20 +242,15 @@ errc Slot::undelivered(Node& node, Inbox::Push why) noexcept {
   return error;
 }
 
-errc Slot::woken(bool others) noexcept {
-  if (others) add(side_.others_taken, ~0U);   // not among those that the inbox counts
-  make_ready();
-  return errc{};
-}
-
 errc Slot::put_and_run(Node& node, Lane lane, bool bounded) noexcept {
   const Inbox::Push result = inbox_.push(node, lane, bounded);
   if (result == Inbox::Push::queued) return errc{};
   if (result != Inbox::Push::woke) return undelivered(node, result);
-  const bool others = lane == Lane::normal && !bounded;
   ThreadState& state = thread_state();
-  if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) return woken(others);
-  if (others) add(side_.others_taken, ~0U);
+  if (!runs_inline() || state.slot != nullptr || state.ready_of != nullptr) {
+    make_ready();
+    return errc{};
+  }
   Scheduler& scheduler = arena_.core().scheduler();
   RunnableQueue ready;
   state.ready = &ready;

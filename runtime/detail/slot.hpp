@@ -50,9 +50,14 @@ class alignas(64) Slot final : public Runnable {
   /// A message, for who has just looked at the generation; it is freed if it is not taken.
   [[nodiscard, gnu::always_inline]] errc put(Node& node, Lane lane, bool bounded) noexcept {
     if (lane == Lane::normal) {
+      WakeHistory& wakes = thread_state().wakes;
+      if (wakes.vary()) return put_branchless(node, bounded);
       const Inbox::Push result = inbox_.try_push(node, bounded);
-      if (result == Inbox::Push::queued) return errc{};
-      if (result == Inbox::Push::woke) return woken(!bounded);
+      if (result == Inbox::Push::queued) {
+        wakes.add(false);
+        return errc{};
+      }
+      if (result == Inbox::Push::woke) return woken();
     }
     return put_slowly(node, bounded);
   }
@@ -131,7 +136,7 @@ class alignas(64) Slot final : public Runnable {
     if (urgent_.empty() && normal_.empty()) [[likely]] {
       const Inbox::Front front = inbox_.front();
       if (front.node != nullptr) return take_usual(*front.node, front.spent);
-      if (front.dry) return nullptr;
+      if (inbox_.is_dry(front)) return nullptr;
     }
     return next_message_slowly();
   }
@@ -168,9 +173,10 @@ class alignas(64) Slot final : public Runnable {
 
   /// Before `message` is handled: shown, counted, observed.
   [[gnu::always_inline]] void handling(const MessageHeader& message) noexcept {
-    side_.set_message(message.ops->type);
+    const NodeOps& ops = *message.ops;
+    side_.set_message(ops.type);
     handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    thread_state().block->count_handled(*message.ops->row);
+    thread_state().block->count_handled(*ops.row);
     observe(message);
   }
   [[nodiscard]] std::uint64_t next_sent() noexcept {
@@ -182,17 +188,18 @@ class alignas(64) Slot final : public Runnable {
   [[nodiscard]] MonitorList& monitors() noexcept { return monitors_; }
 
  private:
-  void run_here(ThreadState& state) noexcept;
+  inline void run_here(ThreadState& state) noexcept;
   [[gnu::noinline, gnu::cold]] void run_inside_another(ThreadState& state) noexcept;
   Inbox::Push push(Node& node, Lane lane, bool bounded) noexcept;
   [[nodiscard]] errc put_slowly(Node& node, bool bounded) noexcept;
+  /// As put() to the normal lane, without a branch on whether the receiver is idle.
+  [[nodiscard]] errc put_branchless(Node& node, bool bounded) noexcept;
+  /// A message woke the actor, so we hold its activation. Says that all is well.
+  [[nodiscard]] errc woken() noexcept;
   [[nodiscard]] errc undelivered(Node& node, Inbox::Push why) noexcept;
-  /// We woke the actor, by a message that `others` counts or not; so we hold its activation. Says
-  /// that all is well.
-  errc woken(bool others) noexcept;
   void make_ready() noexcept;
   void sort_urgent() noexcept;
-  [[nodiscard]] bool is_peak(const Node& front) const noexcept;
+  [[nodiscard]] inline bool is_peak(const Node& front) noexcept;
   /// What is usual: from the inbox, of this life, without a deadline.
   [[nodiscard]] MessageHeader* take_usual(Node& front, Node* spent) noexcept;
   [[nodiscard]] MessageHeader* next_message_slowly() noexcept;

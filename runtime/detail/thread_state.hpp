@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/detail/observer.hpp"
+#include "runtime/detail/wake_history.hpp"
 #include "runtime/error.hpp"
 #include "runtime/limits.hpp"
 #include "runtime/scheduler.hpp"
@@ -32,6 +33,7 @@ struct ThreadState {
   bool holds_run = false;                   // the host's run(), as a slice of a pump does
   std::int64_t work_change = 0;             // work that has started here, less what has finished
   std::uint64_t handled = 0;                // messages and completions that actors have begun here
+  WakeHistory wakes;                        // of usual messages sent here
   std::uint32_t stamps_left = 0;            // activations that may still use `stamp`
   errc drop_reason = errc::receiver_gone;   // what an unanswered reply that is destroyed now says
   TimePoint stamp{};

@@ -28,6 +28,11 @@ std::uint32_t draw_activation_messages(std::uint64_t seed) {
   return static_cast<std::uint32_t>(random.between(2, limits::activation_messages_max));
 }
 
+/// Which of two ways a message takes into a mailbox.
+bool draw_branchless(std::uint64_t seed) {
+  return SimRandom(seed, "branchless").below(2) == 0;
+}
+
 }   // namespace
 
 /// While one lives, this thread's actors run for us.
@@ -36,8 +41,10 @@ class Simulation::Running {
   explicit Running(Simulation& simulation) noexcept
       : state_(detail::thread_state()),
         observer_before_(state_.observer),
-        messages_before_(state_.activation_messages) {
+        messages_before_(state_.activation_messages),
+        branchless_before_(state_.wakes.vary()) {
     state_.observer = &simulation;
+    state_.wakes.assume(simulation.branchless_);
     state_.activation_messages = simulation.activation_messages_;
   }
   Running(const Running&) = delete;
@@ -45,12 +52,14 @@ class Simulation::Running {
   ~Running() {
     state_.observer = observer_before_;
     state_.activation_messages = messages_before_;
+    state_.wakes.assume(branchless_before_);
   }
 
  private:
   detail::ThreadState& state_;
   detail::Observer* const observer_before_;
   const std::uint32_t messages_before_;
+  const bool branchless_before_;
 };
 
 /// An action of the host at its time.
@@ -106,6 +115,7 @@ Simulation::Simulation(SimulationOptions options)
       activation_messages_(options.activation_messages != 0
                                ? options.activation_messages
                                : draw_activation_messages(options.seed)),
+      branchless_(draw_branchless(options.seed)),
       context_(ready_) {
   DUET_ASSERT(activation_messages_ <= limits::activation_messages_max, activation_messages_);
   completions_.set_times(options.call_times);

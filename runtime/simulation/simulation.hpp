@@ -155,6 +155,7 @@ class Simulation final : private detail::Observer {
   std::list<Action> actions_;   // of after(), until they are due
   TraceHash trace_;
   std::uint32_t activation_messages_;
+  bool branchless_;
   std::uint64_t activations_ = 0;
   std::uint64_t handled_ = 0;
   std::uint64_t timers_ = 0;

@@ -61,8 +61,9 @@ struct Producers {
   /// Pushes until there is room; false: the inbox is dead, and the node was freed.
   bool push(Numbered& node) {
     for (;;) {
-      // As a sender does: the simple way first.
-      Inbox::Push result = inbox.try_push(node, node.bounded);
+      // As a sender does: one of the simple ways first.
+      Inbox::Push result = node.number % 4 < 2 ? inbox.try_push(node, node.bounded)
+                                               : inbox.try_push_branchless(node, node.bounded);
       if (result == Inbox::Push::contended) result = inbox.push(node, Lane::normal, node.bounded);
       if (result == Inbox::Push::woke) active.store(true, std::memory_order_release);
       if (result == Inbox::Push::dead) drop(node, errc::receiver_gone);
@@ -110,11 +111,17 @@ BOOST_AUTO_TEST_CASE(what_threads_push_is_taken_once_and_in_order_however_it_is_
   Seen seen;
   std::uint32_t over_bound = 0;
   std::uint32_t turn = 0;
+  std::uint32_t others = 0;
+  std::uint32_t uncounted = 0;
   NodeList later;
   const auto took = [&](Node& node) {
     seen.take(node);
     if (inbox.bounded() > bound) ++over_bound;
-    if (static_cast<Numbered&>(node).bounded) inbox.taken_bounded();
+    if (static_cast<Numbered&>(node).bounded) {
+      inbox.taken_bounded();
+    } else if (inbox.others() < ++others) {
+      ++uncounted;   // they are counted before they are linked
+    }
   };
   while (seen.count < each * producers) {
     if (!pushing.active.exchange(false, std::memory_order_acquire)) {
@@ -138,6 +145,8 @@ BOOST_AUTO_TEST_CASE(what_threads_push_is_taken_once_and_in_order_however_it_is_
   BOOST_TEST(seen.count == each * producers);
   BOOST_TEST(seen.out_of_order == 0U);
   BOOST_TEST(over_bound == 0U);
+  BOOST_TEST(uncounted == 0U);
+  BOOST_TEST(inbox.others() == others);
   BOOST_TEST(inbox.pop() == nullptr);
 }
 

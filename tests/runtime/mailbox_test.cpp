@@ -1,11 +1,14 @@
 // mailbox_test.cpp: order, lanes, classes and bounds of messages.
 #include "tests/runtime/actor_fixture.hpp"
 
+#include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
 #include <numeric>
+#include <random>
 #include <thread>
+#include <utility>
 
 using namespace duet::test;
 using duet::runtime::errc;
@@ -152,6 +155,183 @@ BOOST_AUTO_TEST_CASE(an_urgent_message_overtakes_those_that_the_activation_has_t
   host.run_ready();
   BOOST_TEST(log == (Strings{"result 1", "cancel 9", "result 2", "result 3"}),
              boost::test_tools::per_element());
+}
+
+namespace {
+
+/// Sends from within the system, where a thread may find that a way without a branch is faster.
+class Sender final : public duet::runtime::HandlerActor<Sender, std::variant<Work>> {
+ public:
+  Sender(Ref<Language> to, Ref<Language> gone, bool branchless, Strings& log)
+      : to_(to), gone_(gone), branchless_(branchless), log_(log) {}
+  void on(Work /*begin*/) {
+    duet::runtime::detail::WakeHistory& wakes = duet::runtime::detail::thread_state().wakes;
+    wakes.assume(branchless_);
+    for (int i = 0; i < 3; ++i) say("work", to_.send(Work{i}));   // it is idle at first
+    say("result", to_.send(Result{3}));
+    say("work", to_.send(Work{4}));
+    say("cancel", to_.send(Cancel{5}));
+    say("question", to_.send(Question{6}));
+    say("gone", gone_.send(Work{7}));
+    say("gone", gone_.send(Result{8}));
+    wakes.assume(false);
+  }
+
+ private:
+  void say(const std::string& what, duet::runtime::SendStatus status) {
+    log_.push_back(what + ": " + (status.ok() ? "ok" : status.error().message()));
+  }
+  Ref<Language> to_, gone_;
+  bool branchless_;
+  Strings& log_;
+};
+
+/// What the sender and its receiver wrote down, and the snapshot after it.
+Strings sent_from_within(bool branchless) {
+  Strings log;
+  Host host;
+  duet::runtime::ActorOptions options("recorder");
+  options.bounded_max = 3;
+  const auto recorder = host.system.spawn<Recorder>(options, log);
+  const auto gone = host.system.spawn<Recorder>("gone", log);
+  static_cast<void>(gone.send(duet::runtime::Stop{}));
+  host.run_ready();
+  const auto sender = host.system.spawn<Sender>("sender", recorder, gone, branchless, log);
+  for (int round = 0; round < 2; ++round) {
+    BOOST_TEST(sender.send(Work{}).ok());
+    host.run_ready();
+  }
+  for (const auto& actor : host.system.snapshot().actors) {
+    log.push_back(actor.name + ": depth " + std::to_string(actor.normal.depth) + ", peak " +
+                  std::to_string(actor.normal.peak) + ", handled " + std::to_string(actor.handled));
+  }
+  return log;
+}
+
+}   // namespace
+
+// one admission path; a faster way says and does the same.
+BOOST_AUTO_TEST_CASE(a_send_without_a_branch_says_and_does_what_every_send_does) {
+  const Strings log = sent_from_within(false);
+  BOOST_TEST(log == sent_from_within(true), boost::test_tools::per_element());
+  BOOST_TEST_REQUIRE(log.size() > 10U);
+  BOOST_TEST(log[0] == "stop");
+  const Strings said(log.begin() + 1, log.begin() + 10);
+  const std::string full = "question: " + make_error_code(errc::overloaded).message();
+  const std::string gone = "gone: " + make_error_code(errc::receiver_gone).message();
+  BOOST_TEST(said == (Strings{"work: ok", "work: ok", "work: ok", "result: ok",
+                              "work: " + make_error_code(errc::overloaded).message(), "cancel: ok",
+                              full, gone, gone}),
+             boost::test_tools::per_element());
+  BOOST_TEST(log.back() == "sender: depth 0, peak 1, handled 2");
+}
+
+namespace {
+
+/// Wakes each of `to` and sends it two more; writes down which way its thread sends.
+class Waker final : public duet::runtime::HandlerActor<Waker, std::variant<Work>> {
+ public:
+  Waker(std::vector<Ref<Language>> to, Strings& log) : to_(std::move(to)), log_(log) {}
+  void on(Work /*begin*/) {
+    log_.push_back(duet::runtime::detail::thread_state().wakes.vary() ? "no branch" : "branch");
+    for (const Ref<Language>& ref : to_) {
+      for (int i = 0; i < 3; ++i) ref.send(Result{i});
+    }
+  }
+
+ private:
+  std::vector<Ref<Language>> to_;
+  Strings& log_;
+};
+
+}   // namespace
+
+BOOST_AUTO_TEST_CASE(a_pump_finds_that_wakes_vary_and_that_they_no_longer_do) {
+  duet::runtime::detail::thread_state().wakes = {};
+  Strings received;
+  Strings log;
+  Host host;
+  std::vector<Ref<Language>> recorders;
+  for (int i = 0; i < 22; ++i) {
+    recorders.push_back(host.system.spawn<Recorder>("recorder", received));
+  }
+  const auto waker = host.system.spawn<Waker>("waker", recorders, log);
+  const auto sends_in_order =
+      host.system.spawn<Waker>("in-order", std::vector<Ref<Language>>(22, recorders[0]), log);
+  host.run_ready();
+  for (const auto& actor : {waker, waker, sends_in_order, waker, waker}) {
+    BOOST_TEST(actor.send(Work{}).ok());
+    host.run_ready();
+  }
+  BOOST_TEST(log == (Strings{"branch", "no branch", "no branch", "branch", "no branch"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(received.size() == 5U * 22U * 3U);
+  duet::runtime::detail::thread_state().wakes = {};
+}
+
+namespace {
+
+using Hops = std::variant<Work, Result>;
+
+/// Passes each message on to somebody, until its number is 0.
+class Gossip final : public duet::runtime::HandlerActor<Gossip, Hops> {
+ public:
+  struct All {
+    std::vector<Ref<Hops>> refs;
+    std::atomic<int> handled = 0;
+    std::atomic<int> ended = 0;
+    std::atomic<int> wrong = 0;
+  };
+  Gossip(All& all, unsigned seed) : all_(all), random_(seed) {}
+  void on(Work work) { pass(Result{work.number - 1}); }
+  void on(Result result) { pass(Work{result.number - 1}); }
+
+ private:
+  template <typename T>
+  void pass(T next) {
+    if (std::exchange(inside_, true)) ++all_.wrong;
+    duet::runtime::detail::thread_state().wakes.assume(true);
+    // Long enough that some of them are given to the other thread.
+    for (int i = 0; i < 1000; ++i) spins_ = spins_ * 3 + random_();
+    ++all_.handled;
+    if (next.number < 0) {
+      ++all_.ended;
+    } else if (!all_.refs[random_() % all_.refs.size()].send(next).ok()) {
+      ++all_.wrong;
+    }
+    inside_ = false;
+  }
+
+  All& all_;
+  std::minstd_rand random_;
+  std::uint64_t spins_ = 0;
+  bool inside_ = false;   // on two threads at once it would be a race
+};
+
+}   // namespace
+
+// an actor runs on one thread at a time and nothing is lost, however its messages are sent.
+BOOST_AUTO_TEST_CASE(sends_without_a_branch_on_two_threads_lose_nothing) {
+  constexpr int actors = 30;
+  constexpr int hops = 200;
+  Gossip::All all;
+  {
+    boost::asio::thread_pool pool(2);
+    duet::runtime::SystemOptions options;
+    options.pumps = 2;
+    duet::runtime::System system(pool.get_executor(), options);
+    for (unsigned i = 0; i < actors; ++i) {
+      all.refs.push_back(system.spawn<Gossip>("gossip", all, i + 1));
+    }
+    for (const auto& ref : all.refs) {
+      BOOST_TEST(ref.send(Work{hops}).ok());
+      BOOST_TEST(ref.send(Result{hops}).ok());
+    }
+    pool.wait();
+  }
+  BOOST_TEST(all.wrong == 0);
+  BOOST_TEST(all.ended == 2 * actors);
+  BOOST_TEST(all.handled == 2 * actors * (hops + 1));
 }
 
 // bounded queues; one admission path.
