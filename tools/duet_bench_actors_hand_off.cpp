@@ -4,6 +4,7 @@
 #include "runtime/handler_actor.hpp"
 #include "runtime/real_completion_source.hpp"
 #include "runtime/system.hpp"
+#include "tools/duet_bench_process.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -97,15 +98,20 @@ class Call final : public runtime::BlockingCall {
   Arrivals& arrivals_;
 };
 
+/// The loop and the lane have a processor each: left to itself, the kernel puts both threads on one
+/// of them now and then, for one of the ways and not for the others.
 class HandOff {
  public:
   HandOff() : system_(loop_.get_executor()), call_(loop_, arrivals_) {
+    run_on(Processors::last);   // what is started now stays there
     lane_ = source_.open_lane("bench-lane", 1);
     runtime::ActorOptions options("inline");
     options.run_on_completion_thread = true;
     call_.inline_actor = system_.spawn<Receiver>(options, arrivals_);
     call_.loop_actor = system_.spawn<Receiver>(runtime::ActorOptions("loop"), arrivals_);
+    run_on(Processors::first);
     thread_ = std::thread([this] { loop_.run(); });
+    run_on(Processors::all);
   }
   ~HandOff() {
     lane_.reset();

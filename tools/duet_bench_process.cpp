@@ -93,15 +93,24 @@ std::uint64_t BenchProcess::cpu_nanoseconds() const {
 }
 
 void run_on(Processors which) noexcept {
-  const auto count = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (unsigned i = 0; i < count && i < CPU_SETSIZE; ++i) {
-    const bool wanted =
-        which == Processors::all || i == (which == Processors::first ? 0 : count - 1);
-    if (wanted) CPU_SET(i, &set);
+  // What this process may use, as of the first call, before anything was pinned.
+  static const cpu_set_t usable = [] {
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    ::sched_getaffinity(0, sizeof all, &all);
+    return all;
+  }();
+  cpu_set_t set = usable;
+  if (which != Processors::all) {
+    int chosen = -1;
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &usable) && (chosen < 0 || which == Processors::last)) chosen = i;
+    }
+    if (chosen < 0) return;
+    CPU_ZERO(&set);
+    CPU_SET(chosen, &set);
   }
-  ::sched_setaffinity(0, sizeof set, &set);   // refused in a smaller set: then it stays as it is
+  ::sched_setaffinity(0, sizeof set, &set);   // refused: then it stays as it is
 }
 
 std::string program_directory() {

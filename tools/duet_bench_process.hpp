@@ -43,7 +43,7 @@ class BenchProcess {
   int status_ = 0;
 };
 
-/// Where the threads of this process run from now on, and of those that it starts.
+/// Where the calling thread runs from now on, and the threads that it starts.
 enum class Processors : std::uint8_t { first, last, all };
 void run_on(Processors which) noexcept;
 
