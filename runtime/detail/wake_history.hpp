@@ -9,7 +9,8 @@ namespace duet::runtime::detail {
 /// Of the usual messages that one thread has sent: to a normal lane, not contended. Where they
 /// always wake the receiver, or never, or in turn, the processor predicts the branch on it and pays
 /// nothing. Where senders and receivers meet at random, it mispredicts every other time, about
-/// twenty cycles each; then a longer way without the branch is faster (docs/decisions/0006).
+/// twenty cycles each by estimate; then a longer way without the branch is faster
+/// (docs/decisions/0006).
 class WakeHistory {
  public:
   void add(bool woke) noexcept { newest_ = 2 * newest_ + static_cast<std::uint64_t>(woke); }
